@@ -4,8 +4,8 @@
 
 Plays all built-in kinds together, three examples each, for so many seeds, with `perfect`, `retrieval`, `amnesiac` and
 `parrot`; and every shipped configuration with `perfect`. Prints the mean score of each kind as a Markdown table and exits
-with 1 if `perfect` does not score 1 on every test, or if an agent without memory scores more than nothing. A hundred seeds take some
-ten minutes of CPU.
+with 1 if `perfect` does not score 1 on every test, or if an agent without memory scores more than nothing. A hundred
+seeds take some ten minutes of CPU.
 """
 
 from __future__ import annotations

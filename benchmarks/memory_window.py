@@ -28,7 +28,7 @@ from themis.runs.observers import Observer
 from themis.storage import ExperimentStorage
 
 SPAN_TOKENS = 4_000
-EXAMPLES = 100
+EXAMPLES = 20
 SHARES = (0.05, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.9, 0.95, 1.0, 1.25, 4.0)
 FIGURE = Path(__file__).parents[1] / "docs" / "reference" / "memory-window.svg"
 

@@ -12,10 +12,12 @@ from tests.evaluation.replies import Line, Reader
 from themis.evaluation.extractors.answers import find_boxes
 from themis.evaluation.metrics.maths import MathVerifyAccuracy
 
+_METRIC = MathVerifyAccuracy()
+
 
 def read(line: Line) -> bool:
     """Whether our metric scores 1."""
-    return MathVerifyAccuracy().compute(prediction=line["reply"], references=[line["reference"]]).value == 1.0
+    return _METRIC.compute(prediction=line["reply"], references=[line["reference"]]).value == 1.0
 
 
 def read_by_math_verify(line: Line) -> bool:

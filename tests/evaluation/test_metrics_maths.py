@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from themis.evaluation.metrics import algebra
+from themis.evaluation.metrics.arithmetic import equal_in_numbers
 from themis.evaluation.metrics.expressions import stated_expression
 from themis.evaluation.metrics.maths import MathVerifyAccuracy
 from themis.exceptions import MetricError
@@ -379,3 +380,48 @@ def test_agrees_with_math_verify_on_two_hundred_random_pairs():
 )
 def test_a_conclusion_outranks_the_remarks_after_it_but_not_the_steps(reply, reference):
     assert score(reply, reference).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "equal"),
+    [
+        (r"\frac{3}{4}", "0.75", True),
+        (r"2\frac{1}{2}", r"\frac{5}{2}", True),
+        (r"2\sqrt{3}", r"\sqrt{12}", True),
+        (r"\binom{5}{2}", "10", True),
+        ("x^2-1", "(x+1)(x-1)", True),
+        ("(1, -2)", "(1,-2)", True),
+        ("2, 3", "3, 2", True),
+        ("5", "x = 5", True),
+        (r"\frac{3}{4}", r"\frac{4}{3}", False),
+        ("x^2-1", "x^2+1", False),
+        ("(1, -2)", "(-2, 1)", False),
+        # What is rounded, in another form, or more than numbers is for algebra to say.
+        (r"\pi", "3.14", None),
+        ("[1, 2]", "(1, 2)", None),
+        ("2.5", "2,5", None),
+        (r"50\%", "0.5", None),
+        ("x + 1", "y + 1", None),
+        (r"10^{400}^{400}", "1", None),
+    ],
+)
+def test_numbers_tell_what_needs_no_algebra(expected, answer, equal):
+    assert equal_in_numbers(expected, answer) is equal
+
+
+@pytest.mark.parametrize(
+    ("reply", "reference", "value"),
+    [
+        ("It takes 6 days. With one more worker it would take 5.", "6", 1.0),
+        ("It takes 6 days. With one more worker it would take 5.", "5", 0.0),
+        ("So there are 4 of them: 1, 3, 5 and 15.", "4", 1.0),
+        ("So there are 4 of them: 1, 3, 5 and 15.", "1, 3, 5, 15", 1.0),
+        ("The ratio is 12:16.", "3:4", 1.0),
+        ("The lesson ends at 3:20.", "1:10", 0.0),
+        ("It ends at **2:24 PM**. By then, they have driven 144 miles.", r"2{:}24\text{ PM}", 1.0),
+        (r"So $x = 4$. Note that $x = -4$ is extraneous.", "4", 1.0),
+        (r"All solutions are $x = \frac{\pi}{4} + k\pi$, $k \in \mathbb{Z}$.", r"\frac{\pi}{4} + n\pi", 1.0),
+    ],
+)
+def test_what_follows_the_answer_is_not_the_answer(reply, reference, value):
+    assert score(reply, reference).value == value

@@ -115,23 +115,25 @@ class World:
         )
 
     def first_names(self, rng: Random, count: int) -> list[str]:
-        """First names that nobody else in the conversation has.
+        """First names that nobody else in the conversation has, as long as there are any; then they begin anew.
 
         Args:
             rng: Decides which.
             count: How many.
         """
-        return self.sample(rng, "first name", FIRST_NAMES, count)
+        return self._sample_again(rng, "first name", FIRST_NAMES, count)
 
     def people(self, rng: Random, count: int) -> list[str]:
-        """People, each with a first name and a surname that nobody else in the conversation has.
+        """People, each with a first name and a surname that nobody else has, as long as there are any.
 
         Args:
             rng: Decides who.
             count: How many.
         """
-        surnames = self.sample(rng, "surname", SURNAMES, count)
-        return [f"{first} {last}" for first, last in zip(self.first_names(rng, count), surnames, strict=True)]
+        surnames = self._sample_again(rng, "surname", SURNAMES, count)
+        named = [f"{first} {last}" for first, last in zip(self.first_names(rng, count), surnames, strict=True)]
+        # Where names have begun anew, one pair in a hundred thousand would be somebody else's.
+        return named if self._take("person", named) else self.people(rng, count)
 
     def namesakes(self, rng: Random, count: int) -> list[str]:
         """People who share their first name with each other and with nobody else.
@@ -141,7 +143,8 @@ class World:
             count: How many.
         """
         (first,) = self.first_names(rng, 1)
-        return [f"{first} {last}" for last in self.sample(rng, "surname", SURNAMES, count)]
+        named = [f"{first} {last}" for last in self._sample_again(rng, "surname", SURNAMES, count)]
+        return named if self._take("person", named) else self.namesakes(rng, count)
 
     def towns(self, rng: Random, count: int) -> list[str]:
         """Made-up towns that no other test speaks of.
@@ -151,3 +154,17 @@ class World:
             count: How many.
         """
         return self.sample(rng, "town", TOWNS, count)
+
+    def _sample_again(self, rng: Random, pool: str, names: Sequence[str], count: int) -> list[str]:
+        """Names that are not taken; all of them again once too few are left."""
+        taken = self._taken.setdefault(pool, set())
+        if len(names) - len(taken) < count:
+            taken.clear()
+        return self.sample(rng, pool, names, count)
+
+    def _take(self, pool: str, things: Sequence[str]) -> bool:
+        """Whether none of them was taken; they are now."""
+        taken = self._taken.setdefault(pool, set())
+        free = taken.isdisjoint(things)
+        taken.update(things)
+        return free

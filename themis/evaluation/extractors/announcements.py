@@ -43,7 +43,7 @@ class Language:
         """A noun and, in the same clause, a verb or a colon after it."""
         return re.compile(
             rf"{self.noun}(?P<between>(?:\"[^\"\n]{{0,150}}\"|[^\n.:=。：;\"]){{0,60}}?)(?:{self.verbs}"
-            rf"|[:：=])[\s:*_,]{{0,20}}(?=\S)",
+            rf"|[:：=])[\s:：*_,]{{0,20}}(?=\S)",
             re.IGNORECASE,
         )
 
@@ -74,7 +74,8 @@ LANGUAGES = (
         ),
         r"(?<!\byou\s)(?<!\bwe\s)(?<!\bthey\s)(?<!\bI\s)(?<!\bthat\s)(?<!\bwhich\s)"
         r"\b(?:(?:will|would|must|should|has to|have to|might|may|could|can)\s+(?:\w+\s+)?be|turns? out (?:to be|as)"
-        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b|['’]s\b",
+        r"|comes? (?:out )?(?:to|as)|(?:is|was)(?:n['’]t)?|are|were|be|being|equals|becomes|remains|given by)\b"
+        r"|(?<!\blet)['’]s\b",
         r"because|since|even (?:though|if)|despite|in spite of|and (?:the reason|this is|it is|that is)|and not"
         r"|but not|due to|given that|rather than"
         r"|instead of|as opposed to|in contrast to"
@@ -97,7 +98,7 @@ LANGUAGES = (
         r"|presumably|surely"
         r"|certainly|definitely|clearly|simply|just|actually|indeed|in fact|of course|then|therefore|thus|hence|now|still"
         r"|arguably|apparently|seemingly|approximately|approx\.?|about|around|roughly|nearly|close to|exactly|precisely"
-        r"|equal to|given by|going to be"
+        r"|equal to|given by|going to be|called|known as"
         r"|that(?!\s+(?:is|was|makes|leaves|gives))|in my opinion|I (?:think|believe|guess|suppose|would say)|I'd say"
         r"|it(?:'s| is)"
         r"|(?:would|should|must|will|might|may|could) be|as follows|the following|none other than|always|obviously|again"
@@ -287,11 +288,22 @@ DECLINES = re.compile(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able|not sure|unsure|afraid)|I (?:can(?:'t|’t|not)|could not"
     r"|couldn't|won't|will not)\b"
     r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|as a (?:large )?language model"
+    r"|there(?:['’]s| is) no (?:\w+ly |such thing as (?:a |the )?)?(?:best|single|one|universal|objective|perfect"
+    r"|ideal|definitive)\b(?! other)"
     r"|no opinion|(?:not|n't) (?:contain|have|provide|give|include|offer) (?:enough|sufficient|access|any)"
     r"|not enough information"
     r"|insufficient information"
+    r"|no (?:\w+ly )?(?:single|clear|accepted|definitive|definite|agreed|right|correct|exact|simple"
+    r"|generally) (?:\w+ )?answer|(?:rather|prefer) not "
+    r"|(?:not|n['’]t|never) (?:mentioned|stated|specified|given|said|indicated|named|provided) (?:in|by|anywhere)"
+    r"|(?:text|passage|article|document|table|question|story|image|figure|prompt) (?:does not|doesn['’]t|did not"
+    r"|didn['’]t) (?:actually )?"
+    r"(?:say|state|mention|specify|tell|load|contain|give|name|indicate|reveal|disclose|explain)"
+    r"|(?:text|passage|article|document|story|author|narrator) never (?:says|states|mentions|tells|reveals|specifies)"
+    r"|please (?:clarify|provide|share|specify)"
     r"|(?:cannot|can't|can not) (?:be )?(?:determined?|answer|help|assist|say|tell|provide|solve|give)"
-    r"|need more information"
+    r"|need (?:a few |some |a bit )?more (?:information|details?|context)|(?:hard|difficult|impossible|not possible"
+    r"|no way) to (?:say|tell|know|determine|answer)\b"
     r"|unable to|no idea|(?:gives?|provides?|contains?|has|is) no (?:information|mention|indication)|(?:is"
     r"|remains) (?:unknown|not known)|es tut mir leid|ich (?:weiß (?:es |das )?nicht"
     r"|kann (?:das |diese |dir |ihnen )?)"
@@ -301,6 +313,15 @@ DECLINES = re.compile(
     r"|mi dispiace|non (?:lo )?so\b|non posso)"
     r"|(?:не знаю|не могу|извините|к сожалению|抱歉|不知道|无法|無法|わかりません|申し訳|できません|آسف|لا أعرف|لا أستطيع"
     r"|क्षमा|माफ़|नहीं जानता|नहीं पता|죄송|모르겠)",
+    re.IGNORECASE,
+)
+# An announced answer that is none.
+DECLINED = re.compile(
+    r"(?:I(?:['’]m| am) (?:sorry|unable|not able|not sure|afraid)|I (?:can(?:['’]t|not)|could not|couldn['’]t"
+    r"|do not|don['’]t) (?:know|say|tell|determine"
+    r"|answer|find|help|provide|give|identify|verify|access)|(?:the|this) (?:text|passage|article|document|table"
+    r"|question|story|image|prompt) "
+    r"(?:does not|doesn['’]t|did not|didn['’]t) )",
     re.IGNORECASE,
 )
 
@@ -319,6 +340,8 @@ _TURN = re.compile(
     r"|\s+[–—]\s+(?=[^\n]*=)|\s+\((?=[^()\\\n]*[^\W\d_]{2,}[^()\\\n]*\)[.!]?\Z)(?<![\s(][^\W\d_]\s\()"
     r"|(?<=[^\W\d_])\s+\((?=\d{3,4}\s?[–-]\s?\d{2,4}\))"
     r"|\s+\[(?=[^\[\]\n]*[^\W\d_]{2,} [^\[\]\n]*\])"
+    r"|\s+\((?=[$€£¥₹₩₽₺₿]\))|,\s+at (?:about |around |roughly |nearly |over )?(?=\d)|(?<=[a-z]),\s+in (?=\d{4}\Z)"
+    r"|(?<=[^\W\d]),\s+or (?=[-−]?\d[\d.,]* ?[^\W\d°]*°?[CF]?\Z)"
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )
@@ -330,6 +353,7 @@ _HEDGE = re.compile(
 _AFTERTHOUGHT = re.compile(
     r",?\s+(?:I (?:think|believe|guess|suppose|would say)|I'd say|probably|maybe|perhaps|presumably|most likely"
     r"|in total|of course"
+    r"|for sure|no doubt|without (?:a |any )?doubt|I(?:['’]m| am) (?:\w+ )?(?:sure|certain)"
     r"|as (?:required|needed|expected|requested|desired|claimed)|respectively|if I remember correctly|right)[.!?]*$",
     re.IGNORECASE,
 )
@@ -337,7 +361,7 @@ _SENTENCE_END = re.compile(r"[.!?]+[*_\"'”»)\]$`]{0,6}(?=\s)|[。！？।](?
 _ABBREVIATED = re.compile(
     r"(?:^|[\s(*_\"'])(?:St|Mt|Mr|Mrs|Ms|Dr|Prof|No|vs|Jr|Sr|Ft|Lt|Col|Gen|Sen|Rep|Rev|Gov|Capt|Sgt|Inc|Ltd|Co"
     r"|approx|ca|etc|Fig|Eq"
-    r"|Sec|Vol|Ave|Dept|Op|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$"
+    r"|Sec|Vol|Ave|Dept|Op|et al|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$"
 )
 # "14. Juli": the dot of an ordinal number.
 _ORDINAL = re.compile(
@@ -399,10 +423,13 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
 
 
 _APPOSITION = re.compile(
-    r",\s+(?=(?:(?:the|an?|one of|l[ae]s?|une?|d(?:er|ie|as)|eine?|el|una|il|lo|um)\s+\w+\s+\w+"
+    r",\s+(?=[A-Z]\w+['’]s? [a-z]+\Z)|,\s+(?=(?:(?:the|an?|one of|l[ae]s?|une?|d(?:er|ie|as)|eine?|el|una|il|lo|um)\s+\w+\s+\w+"
     r"|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\b(?:and|et|und|y|e)\b))"
     r"|\s+(?=(?:which|who|whose|whom)\s)"
 )
+# "NASA, the National Aeronautics and Space Administration"
+_ACRONYM = re.compile(r"(?:the )?[A-Z]{2,8}")
+_SPELLED_OUT = re.compile(r",\s+(?:the )?(?:[A-Z][\w'-]* (?:(?:and|of|for|the|in|on|&) )*)+[A-Z][\w'-]*\Z")
 _ADVERBIAL = re.compile(
     r"(?:so|therefore|thus|hence|consequently|finally|overall|altogether|then|in|after|according|based|from|for"
     r"|at|on|by|with|given"
@@ -414,10 +441,12 @@ _ADVERBIAL = re.compile(
 def _cut_apposition(answer: str) -> str:
     """A name without what explains it: "Paris, the capital of France"."""
     found = _APPOSITION.search(answer)
-    kept = answer[: found.start()] if found else ""
+    kept = answer[: found.start()] if found else answer.partition(",")[0]
     words = kept.split()
+    if _ACRONYM.fullmatch(kept) and _SPELLED_OUT.match(answer, len(kept)):
+        return kept
     is_name = 0 < len(words) <= 5 and (words[-1][:1].isupper() or words[-1][-1:].isdecimal())
-    return kept if is_name and not _ADVERBIAL.match(kept) else answer
+    return kept if found and is_name and not _ADVERBIAL.match(kept) else answer
 
 
 def _cut_sentence(answer: str) -> str:
@@ -436,6 +465,8 @@ _PAIRS = (
     ("**", "**"), ("__", "__"), ("$$", "$$"), ("\\(", "\\)"), ("\\[", "\\]"), ("`", "`"), ("“", "”"), ("«", "»"), ("„", "“"),
     ("「", "」"), ("‘", "’"), ('"', '"'), ("'", "'"), ("*", "*"), ("_", "_"), ("~~", "~~"), ("{{", "}}"),
 )  # fmt: skip
+# \text{CO}_2
+_SET_WITH_INDEX = re.compile(r"\\(?:text|mathrm)\s*\{([^{}]*)\}\s?_\s?\{?(\d+)\}?")
 _SET_AS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|mathsf|operatorname|mbox|bf|rm)\s*\{([^{}]*)\}")
 _WHOLLY_SET = re.compile(
     r"\\(?:mathbf|boldsymbol|displaystyle|textstyle|bm|mathbb)\s*(?:\{(.*)\}|(?<=style)\s*(.*))", re.DOTALL
@@ -445,7 +476,12 @@ _TOKENS = re.compile(
 )
 # Where it was found: 1815 [1].
 _CITED = re.compile(r"(?<=[\w.])\s{0,3}(?:(?<=\s)\[\d{1,2}\]|【[^【】\n]{1,40}】)(?=[\s.]*\Z)")
-_PICTURES = "✅✔🎉🎯👍😊🙂🙌✨⭐👉\ufe0f"
+# At either end: 🏆 Brazil, Kenya 🇰🇪.
+_PICTURES = re.compile(
+    r"\A[✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d\s]+(?=\S)|(?<=\S)[\s✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d]+\Z"
+    r"|(?<=\S)\s[\u2600-\u2668\u2690-\u27b0\u2b00-\u2bff\ufe0f]+\Z"
+)
+_BRACKETED = re.compile(r"\[\[([^\[\]\n]+)\]\]|\[([^\W\d][^\[\],;\d\n]*)\]")
 _POLITE_ENDS = re.compile(r"(?:です|である|だ|でした|となります|になります|입니다|이다|है|हैं)$")
 
 
@@ -454,7 +490,7 @@ def _strip_marks(answer: str) -> str:
     answer = _CITED.sub("", _TOKENS.sub("", answer))
     for _ in range(6):
         before = answer
-        answer = answer.strip().lstrip("、，,").strip(_PICTURES).strip().strip("|").strip()
+        answer = _PICTURES.sub("", answer.strip().lstrip("、，,")).strip().strip("|").strip()
         answer = re.sub(r"\A(?:=>|->|[→⇒∴])\s*", "", answer)
         answer = answer.rstrip(";,!。！।:：…?").rstrip() or answer
         answer = answer.rstrip(".") if answer.endswith("..") else answer[:-1] if _ends_in_full_stop(answer) else answer
@@ -465,11 +501,21 @@ def _strip_marks(answer: str) -> str:
                 if closes not in inside and opens not in inside:
                     answer = inside.strip()
         answer = _strip_lonely(answer)
+        if bracketed := _BRACKETED.fullmatch(answer):
+            answer = (bracketed[1] or bracketed[2]).strip()
         if whole := _WHOLLY_SET.fullmatch(answer):
             answer = (whole[1] if whole[1] is not None else whole[2]).strip()
         if answer == before:
             break
+    if _CHEMICAL.fullmatch(answer):
+        return re.sub(r"[_{}]", "", answer)
+    if "\\" in answer:
+        answer = _SET_WITH_INDEX.sub(r"\1\2", answer)
     return _SET_AS.sub(r"\1", re.sub(r"\\([$%#&])", r"\1", answer)) if "\\" in answer else answer
+
+
+# C_6H_{12}O_6: of several elements, and no variable with an index.
+_CHEMICAL = re.compile(r"(?=.*_)(?:[A-Z][a-z]?(?:_\{?\d+\}?)?){2,}")
 
 
 def _ends_in_full_stop(answer: str) -> bool:
@@ -494,4 +540,6 @@ def _strip_lonely(answer: str) -> str:
             answer = answer.replace(opens, "").replace(closes, "").strip()  # \(12\) cm
     if answer.endswith("$") and answer.count("$") == 1:
         answer = answer[:-1].rstrip()
+    if answer.endswith((")", "]")) and not re.search(r"[(\[{]", answer):
+        answer = answer[:-1].rstrip()  # (Answer: Odin)
     return answer.strip("`").strip()

@@ -11,6 +11,7 @@ from enum import IntEnum
 from themis.evaluation.extractors.announcements import (
     ANNOUNCED_AFTER,
     CHOOSES,
+    DECLINED,
     FIRM_LABEL,
     MADE_THE_ANSWER,
     NEGATED,
@@ -24,18 +25,17 @@ from themis.evaluation.extractors.announcements import (
     trim_answer,
 )
 from themis.evaluation.extractors.conclusions import (
-    cut_after_quantity,
     ends_open,
     find_bare,
     find_conclusion,
-    find_emphasised,
-    find_predicate,
     find_stated,
-    take_result,
 )
+from themis.evaluation.extractors.emphasis import find_emphasised
 from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.extractors.predicates import cut_after_quantity, find_predicate, take_result
+from themis.evaluation.extractors.remarks import split_sentences
 from themis.evaluation.extractors.structured import find_json_field
-from themis.evaluation.extractors.text import find_next_turns, shorten, strip_thinking, text_of
+from themis.evaluation.extractors.text import find_next_turns, last_of, shorten, strip_thinking, text_of
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,19 @@ def find_boxes(text: str) -> list[Box]:
             opened = open_braces.pop()
             if opened["opens"]:
                 found.append(Box(opened.start(), token.end(), slice(opened.end(), token.start())))
+    if not found:
+        found = [box for opened in open_braces if opened["opens"] and (box := _closed_by_dollar(text, opened))]
     return sorted(found, key=lambda box: box.start)
+
+
+def _closed_by_dollar(text: str, opened: re.Match[str]) -> Box | None:
+    r"""A box whose last brace was forgotten: $\boxed{\frac{2}{9}$."""
+    end = text.find("$", opened.end(), opened.end() + 200)
+    return (
+        Box(opened.start(), end, slice(opened.end(), end))
+        if end >= 0 and "\n" not in text[opened.end() : end]
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -145,11 +157,16 @@ class Statement:
             return trim_answer(quoted[1]) if find_final_answer(quoted[1]) else quoted[1].strip()
         trimmed = trim_answer(self.said)
         predicate = None if _is_title(trimmed) else find_predicate(trimmed)
-        if (predicate or _SENTENCE.match(trimmed)) and (emphasised := find_emphasised(self.said)):
+        if predicate and trimmed[0].islower() and predicate[0].islower() and _HAPPENED.search(trimmed):
+            predicate = None
+        emphasised = find_emphasised(self.said)
+        if emphasised and (predicate or _SENTENCE.match(trimmed) or len(trimmed.split()) > len(emphasised.split()) + 2):
             return emphasised
         return take_result(cut_after_quantity(trim_answer(predicate)) if predicate else trimmed)
 
 
+# "the harbour was closed for three days": what happened, and no name or figure.
+_HAPPENED = re.compile(r"\b(?:is|was|were|are|had|has) (?!the |an? )[a-z]+(?:ed|en|ing|wn|ost|eft|one)\b(?! by )")
 _SENTENCE = re.compile(r"(?:The|It|He|She|They|We|This|That|There)(?: \S+){3}")
 
 
@@ -169,7 +186,8 @@ def find_final_answer(text: str) -> str | None:
     >>> find_final_answer(r"The answer is \(\frac{1}{2}\).")
     '\\frac{1}{2}'
     """
-    answers = [answer for statement in _by_weight(find_statements(text)) if (answer := statement.answer())]
+    statements = _by_weight(find_statements(text))
+    answers = [answer for statement in statements if (answer := statement.answer())]
     if len(answers) > 1 and text.rstrip().endswith(answers[0]) and answers[1].startswith(answers[0]):
         return answers[1]  # said again, and cut off: "The answer is Mars. The answer is Ma"
     return answers[0] if answers else None
@@ -193,6 +211,7 @@ def find_statements(text: str) -> list[Statement]:
         *(one for language in languages_of(text) for one in _find_announced(text, language)),
         *_find_announced_after(text),
         *_find_chosen(text),
+        *_find_sought(text),
     ]
 
 
@@ -243,7 +262,9 @@ def _find_hashes(text: str) -> Iterator[Statement]:
 
 
 _TAG = re.compile(
-    r"<(?P<close>/?)(?:final[_ -]?answer|answer|final_result|ans|final|result|output)(?:\s[^<>\n]{0,80})?>",
+    r"<(?P<close>/?)(?:(?:final|short|my|direct)[_ -]?(?:answer|response)|answer|final_result|ans|final|result|output"
+    r"|response|reply"
+    r"|solution|prediction)(?:\s[^<>\n]{0,80})?>",
     re.IGNORECASE,
 )
 
@@ -266,7 +287,9 @@ _FIELD = re.compile(
     r"^\[\[ ## (?:final_)?(?:answer|response|output) ## \]\][ \t]*\n*(?P<marked>[^\n]+)"
     r"|(?:\bfinish|^action:[ \t]{0,3}(?:answer|submit|final_answer))\[(?P<finished>[^\[\]\n]{1,300})\]"
     r"|^[ \t>*_#-]{0,6}(?:final|prediction|(?:final )?(?:response|output|value|decision|choice))[ *_]{0,4}[:：][ *_]{0,4}"
-    r"(?P<line>[^\s*_][^\n]*)",
+    r"(?P<line>[^\s*_][^\n]*)"
+    r"|^[ \t>*_-]{0,6}Q(?:uestion)?[ \d]{0,3}[ *_]{0,4}[:：][^\n]*\n+[ \t>*_-]{0,6}A[ \d]{0,3}[ *_]{0,4}[:：][ *_]{0,4}"
+    r"(?P<replied>\S[^\n]*)(?!\s+B[:.)])",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -275,6 +298,9 @@ def _find_fields(text: str) -> Iterator[Statement]:
     for found in deque(_FIELD.finditer(text), maxlen=_LOOKED_AT):
         if said := found["marked"] or found["finished"]:
             yield Statement(Evidence.FORMAL, found.start(), said, whole=True)
+        elif replied := found["replied"]:
+            if len(split_sentences(replied)) == 1:
+                yield Statement(Evidence.FORMAL, found.start(), replied)
         elif len(trim_answer(found["line"]).split()) <= _LONG_WORDS and not PLACEHOLDER.match(found["line"]):
             yield Statement(Evidence.SUPPOSED, found.start(), found["line"])
 
@@ -282,10 +308,18 @@ def _find_fields(text: str) -> Iterator[Statement]:
 _KEY = re.compile(r"[{,\s][\"'“]?(?:final[_ ]?answer|answer)[\"'”]?\s{0,9}:", re.IGNORECASE)
 
 
+# An object with one field is its answer, whatever it is called; what tells of a failure or of reasons is none.
+_ONLY_FIELD = re.compile(
+    r"(?:```(?:json)?\s*)?\{\s*\"(?!(?:error|reason\w*|explanation|thoughts?|query|name|tool|function|action|message|status|refusal|comment)\")"
+    r"\w{1,40}\"\s*:\s*(?:\"(?P<text>[^\"\\\n]{1,200})\"|(?P<bare>-?\d[\d.]*|true|false))\s*\}(?:\s*```)?",
+    re.IGNORECASE,
+)
+
+
 def _find_in_json(text: str) -> Iterator[Statement]:
-    last = None
-    for found in _KEY.finditer(text):
-        last = found
+    last = last_of(_KEY.finditer(text))
+    if last is None and (only := _ONLY_FIELD.fullmatch(text.strip())):
+        yield from _as_whole(only["text"] or only["bare"], 0)
     if last is None or "{" not in text:
         return
     for field in ("final_answer", "answer"):
@@ -325,12 +359,15 @@ def trim_whole(said: str) -> str:
 _LOOKED_AT = 50
 # Longer than this, what follows "Answer:" is a working; it counts where nothing shorter is given.
 _LONG_WORDS = 20
+_SIGNS_A_WORD = 2  # where no blanks part words
 
 
 def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
     for label in deque(language.label.finditer(text), maxlen=_LOOKED_AT):
         around = f"{label['before']} {label['after']}"
         if NOT_MEANT.search(around) or NEGATED.search(around):
+            continue
+        if "=" in label["mark"] and _IN_A_PROGRAM.search(text[: label.start()]):
             continue
         content = _content_at(text, label.end())
         if "|" in label["mark"]:
@@ -340,17 +377,28 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
         if _says_nothing(text, content, PLACEHOLDER):
             continue
         weak = WEAK_NOUN.fullmatch(label["noun"]) and not FIRM_LABEL.search(around)
-        long = len(trim_answer(content).split()) > _LONG_WORDS or language.announcement.search(content) is not None
+        if _IN_SHORT.fullmatch(label["noun"]) and len(content.split()) <= _SHORT_WORDS:
+            weak = None
+        words = len(trim_answer(content).split()) if language.spaced else len(content) / _SIGNS_A_WORD
+        long = words > _LONG_WORDS or language.announcement.search(content) is not None
         if weak and long:
             continue
-        yield Statement(Evidence.SUPPOSED if weak or long else Evidence.FORMAL, label.start(), content)
+        others = re.search(r"\b(?:people|students?|many|others|some)\b", label["before"], re.IGNORECASE)
+        yield Statement(Evidence.SUPPOSED if weak or long or others else Evidence.FORMAL, label.start(), content)
+
+
+# After an opening fence with the name of a language, and before its end.
+_IN_A_PROGRAM = re.compile(r"^```[a-z+]+\n(?:(?!```)[^\n]*\n)*[^\n]*\Z", re.MULTILINE | re.IGNORECASE)
+# What a reply comes to, before it goes on at length.
+_IN_SHORT = re.compile(r"tl;dr|tldr|bottom line|short version", re.IGNORECASE)
+_SHORT_WORDS = 6
 
 
 def _says_nothing(text: str, content: str, empty: re.Pattern[str]) -> bool:
     """Whether what follows an announcement is no answer: nothing, only where to find one, or one that is cut off."""
     said = content.strip("*_`\"' ")
     is_cut = text.rstrip().endswith(content.rstrip()) and content.count("{") > content.count("}")
-    return not said or is_cut or empty.match(said) is not None
+    return not said or is_cut or empty.match(said) is not None or DECLINED.match(said) is not None
 
 
 _DISPLAY = (("$$", "$$"), ("\\[", "\\]"), ("```", "```"), ("~~~", "~~~"))
@@ -374,6 +422,8 @@ def _content_at(text: str, at: int) -> str:
             items.append(trim_answer(one[bullet.end() :]))
         if len(items) > 1 and all(0 < len(item.split()) <= 6 for item in items):
             return ", ".join(items)
+        if items and (bullet := _BULLET.match(line)):
+            return line[bullet.end() :]
     return line
 
 
@@ -387,6 +437,20 @@ _NOT_BUT = re.compile(
     r"\b[\s,:]*(?P<said>\S[^\n]*)",
     re.IGNORECASE,
 )
+# "To answer this, let's look at ..."
+_AS_VERB = re.compile(r"\b(?:to|can|could|cannot|we|please)\s\Z", re.IGNORECASE)
+# "The answer would be 10 if order mattered"
+_WOULD = re.compile(r"\b(?:would|could|might) be\W*\Z", re.IGNORECASE)
+_IF = re.compile(r"[^.;\n]{1,40}\bif\b", re.IGNORECASE)
+# "the second player answers so that"
+_ANSWERS = re.compile(r"answers\b", re.IGNORECASE)
+_THE = re.compile(
+    r"(?:\A|\b(?:the|both|all|our|my|your|final|correct|possible|right|these|those|two|three|four|its|their|valid|following|short|only|other)"
+    r"|[,:])\W*\Z",
+    re.IGNORECASE,
+)
+# "To check the result, let's plug in x = 1"
+_SETS_OUT = re.compile(r"\blet(?:['’]s| us| me)\b", re.IGNORECASE)
 _DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
 _SENTENCE_START = re.compile(
     r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;:]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
@@ -396,9 +460,14 @@ _SENTENCE_START = re.compile(
 def _find_announced(text: str, language: Language) -> Iterator[Statement]:
     for found in deque(language.announcement.finditer(text), maxlen=_LOOKED_AT):
         before = _sentence_before(text, found.start())
+        if found.group().endswith(("=", "= ")) and _IN_A_PROGRAM.search(text[: found.start()]):
+            continue
         if (
             NEGATED.search(found["between"])
             or _DENIED.search(found["between"])
+            or _SETS_OUT.search(found["between"])
+            or (_ANSWERS.match(found.group()) and not _THE.search(before))
+            or _AS_VERB.search(before)
             # "No, the answer is" corrects; only what stands in the noun's own clause says which answer it is.
             or NOT_MEANT.search(" ".join(re.split(r"[,;:–—]", before)[-1].split()[-3:]))
         ):
@@ -411,6 +480,7 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         if _says_nothing(text, content, NO_CONTENT):
             continue
         supposed = SUPPOSED.search(before) or SUPPOSED.search(found.group()) or WEAK_NOUN.match(found.group())
+        supposed = supposed or (_WOULD.search(found.group()) and _IF.match(content))
         yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), content)
 
 
@@ -437,7 +507,32 @@ def _find_announced_after(text: str) -> Iterator[Statement]:
 def _find_chosen(text: str) -> Iterator[Statement]:
     """What follows "I'd go with"."""
     for found in deque(CHOOSES.finditer(text), maxlen=_LOOKED_AT):
+        if _GUESSES_THE_WISH.search(_sentence_before(text, found.start())):
+            continue
         yield Statement(Evidence.SUPPOSED, found.start(), _content_at(text, found.end()))
+
+
+# 'The word you're looking for is "ephemeral"'
+_SOUGHT = re.compile(
+    r"\b(?:word|term|name|person|one|phrase|book|film|movie|song|city|country|author|concept|thing|expression"
+    r"|what)(?: that| which| whom?)? "
+    r"you(?:['’]re| are|['’]ve been| were| might be| may be)? (?:\w+ )?(?:looking for|thinking of|after"
+    r"|asking (?:about|for)|describing|describe"
+    r"|searching for|seeking|want|mean) (?:is|would be|must be|might be|could be|may be)[\s:*_]{1,9}(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def _find_sought(text: str) -> Iterator[Statement]:
+    """What follows "the word you're looking for is"."""
+    for found in deque(_SOUGHT.finditer(text), maxlen=_LOOKED_AT):
+        content = _content_at(text, found.end())
+        if not _says_nothing(text, content, NO_CONTENT):
+            yield Statement(Evidence.SUPPOSED, found.start(), content)
+
+
+# "I understand that you're looking for ..."
+_GUESSES_THE_WISH = re.compile(r"\b(?:understand|see|know|if|realize|realise)\b[^,]*\Z", re.IGNORECASE)
 
 
 def _sentence_before(text: str, at: int) -> str:

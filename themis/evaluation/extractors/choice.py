@@ -107,10 +107,17 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
     def by(evidence: Evidence) -> list[_Mention]:
         return [mention for mention, weight in weighed if weight is evidence]
 
+    if concluded := _concludes_with(page, letters):
+        return concluded
     formal, stated = by(Evidence.FORMAL), by(Evidence.STATED)
     for answers in ([mention for mention in formal if not mention.spelled], formal):
         if answers:
             return _only(_pick_of_several(answers[-1], stated))
+    if opening := _opens_with_option(reply, options):
+        return opening
+    if (named := _NAMED_FIRST.match(reply)) and _letters(mention for mention, _ in weighed) == {named[1].upper()}:
+        # `Option E: it cannot be determined` declines nothing.
+        return named[1].upper()
     if _is_undecided(reply, options):
         return None
     rejected = _letters(by(Evidence.REJECTED))
@@ -135,6 +142,26 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
         or _only(_letters(mentioned) - rejected)
         or _only(_letters(_opening(page, mentioned, letters)))
     )
+
+
+_NAMED_FIRST = re.compile(r"\W*(?:option|choice|answer)\s+\(?(\w)\)?\s?[:,.–—-]", re.IGNORECASE)
+
+
+def _concludes_with(page: _Page, letters: str) -> str | None:
+    """The option that the last sentence concludes with: "So the matching is 1-c, 2-b, 3-a, which is option C."."""
+    found = words.CONCLUDES_WITH.search(page.reply[max(0, len(page.reply.rstrip()) - 300) :].rstrip())
+    return found[1] if found and found[1] in letters and not page.is_cut_off else None
+
+
+def _opens_with_option(reply: str, options: Mapping[str, str]) -> str | None:
+    """The letter that a reply begins with, where the text of its option follows, and no list of the others."""
+    if len(set(re.findall(r"^\W{0,6}([A-Z])\W{1,3}\s", reply, re.MULTILINE))) > 1:
+        return None
+    found = re.match(r"\W{0,4}([A-Z])\W{1,4}(?:the\s)?(?=\w)", reply, re.IGNORECASE)
+    option = options.get(found[1].upper(), "").casefold().removeprefix("the ") if found else ""
+    follows = reply[found.end() :].casefold() if found else ""
+    is_whole = follows.startswith(option) and not follows[len(option) : len(option) + 1].isalnum()
+    return found[1].upper() if found and option and is_whole and not words.RETRACTS.search(reply) else None
 
 
 def _is_undecided(reply: str, options: Mapping[str, str]) -> bool:
@@ -629,7 +656,7 @@ def _join_announcements(text: str) -> str:
     for one, other, third in zip(filled, filled[1:], [*filled[2:], -1], strict=False):
         is_list = third > 0 and _ENTRY.match(lines[other]) and _ENTRY.match(lines[third])
         if not is_list and len(lines[one]) <= 80 and words.ANNOUNCES_NEXT_LINE.fullmatch(lines[one]):
-            lines[one], lines[other] = "", f"answer: {lines[other]}"
+            lines[one], lines[other] = "", f"answer: {lines[other].removeprefix('✅ ')}"
     return "\n".join(lines)
 
 

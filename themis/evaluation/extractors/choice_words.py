@@ -367,3 +367,12 @@ REFUSES = _compile(
 QUOTED = re.compile(r'"[^"\n]{1,200}"')
 # B has the right sign and the wrong unit.
 HALF_WRONG = _compile(r"\b(?:and|with)(?: \w+)? (?:wrong|incorrect|false)\b")
+
+# A last sentence that concludes, and names one option as what it comes to.
+CONCLUDES_WITH = re.compile(
+    r"(?:^|[.!?\n]\s*)(?:so|therefore|thus|hence|consequently|in conclusion|overall|as a result)\b(?![^.!?\n]*\b(?:not"
+    r"|n't|neither|if|unless)\b)"
+    r"[^.!?\n]{3,200}\b(?i:is|which is|are|matches|corresponds to|gives|means|namely|i\.e\.,?) (?i:option|choice"
+    r"|answer|letter) [(\[]?([A-Z])[)\]]?[.!]?\Z",
+    re.IGNORECASE,
+)

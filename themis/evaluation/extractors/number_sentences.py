@@ -127,6 +127,7 @@ def read_sentence(reply: Reply, span: Span) -> WrittenNumber | None:
     """Of several numbers the one that the sentence is about: after its last verb or equals sign, and not a given."""
     text = reply.text
     span = Span(max(span.start, span.end - LONGEST_SENTENCE), span.end)
+    opens = span.start
     numbers = main_numbers(reply, _last_step(reply, span))
     if len(numbers) < 2:
         return numbers[0] if numbers else None
@@ -144,6 +145,8 @@ def read_sentence(reply: Reply, span: Span) -> WrittenNumber | None:
         # "12 = 3 x 4": what stands before the equals sign.
         if states["sign"] and before:
             return before[-1]
+    if not free and wording.OPENS_CONCLUSION.match(text, opens):
+        return next((number for number in numbers if not _is_year(text, number)), numbers[-1])
     return (free or [number for number in numbers if not _is_year(text, number)] or numbers)[-1]
 
 

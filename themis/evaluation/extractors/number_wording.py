@@ -82,6 +82,7 @@ NOT_THE_ANSWER = _pattern(
     r"|earlier)\s(?:the\s|your\s|my\s)?(?:\w+\s)?$|\b(?:to|can|could|cannot|can't|I|we|please)\s$"
 )
 CONDITION = _pattern(r"(?:^|[.!?:\n]\s?)[\s*_(]*(?:if|had|without|otherwise|with)\b[^.!?\n]*$")
+CONDITION_AFTER = _pattern(r"[^.;\n]{1,40}\bif\b[^.\n]*,\s(?:but|so)\b")
 UNREAL = ("would", "could", "might")
 # What may stand between an announcement and its number.
 LEAD = _pattern(
@@ -115,7 +116,12 @@ AFFIRMS = _pattern(
 
 BEFORE_ALONE = _pattern(
     r"(?:[^\w+×·÷/%.,]|\b(?:it's|it is|that's|USD|EUR|GBP|INR|Rs\.?|about|approximately|so|yes|only|just|exactly|sure|TL;DR"
-    r"|short answer|in short)\b)*"
+    r"|short answer|in short)\b|^\s*A(?:nswer)?:)*"
+)
+RATED = _pattern(
+    r"[\s*_#]*(?:(?:my |overall |final |quality )?(?:score|rating|grade|mark|points?)"
+    r"|rated?)[\s*_]*:[\s*_]*(?=(?P<score>\d{1,3}(?:\.\d+)?)"
+    r"(?:\s?(?:/|out of)\s?\d+)?[\s*_.]*(?:\n|$))"
 )
 _NO_SIGN = r"[^\w=+×÷?.]"
 AFTER_ALONE = _pattern(
@@ -148,7 +154,8 @@ DECLINES = _pattern(
         r"|compute|give|do)",
         r"(?:can(?:not|'t| not)|could not) (?:be )?(?:determine|answer|say|tell|compute|calculate|solve|found|work)\w*",
         r"(?:not|no) enough\b|insufficient|without (?:more|further|either|knowing)\b|could be anything\b",
-        r"unable to|impossible to|not possible to",
+        r"unable to|impossible to|(?:not|isn['’]t|wasn['’]t) possible to|(?:isn|wasn|aren)['’]t (?:given|stated"
+        r"|mentioned|specified) (?:anywhere|in)",
         r"does(?:n't|n’t| not) (?:say|give|specif|provide|state|tell|mention|contain|include)",
         r"no (?:real |unique |integer )?solutions?|is undefined|depends on",
         r"nicht (?:bestimmen|möglich|berechnen|genug)|weiß (?:es |ich )?nicht|je ne (?:sais|peux)",
@@ -156,6 +163,12 @@ DECLINES = _pattern(
     )
     + r")|n['’]t enough\b|не могу|не знаю|недостаточно|无法|無法|不知道|信息不足|わかりません|できません|لا أستطيع|لا يمكن"
     r"|알 수 없"
+)
+# What is known, and what else would have to be: "We know that both together cost $7, but we'd need a second equation".
+WOULD_NEED = _pattern(
+    r"\b(?:(?:would|['’]d)\s(?:also\s)?(?:need|have)\b|need(?:s|ed)? (?:to know|more|another|a second|an additional)"
+    r"|without (?:more|knowing))"
+    r"|\bwe (?:only |just )?know\b|\b(?:tells|given|told) (?:us )?only\b|\bonly (?:tells|gives|says|states|know)\b"
 )
 ENDS = _pattern(r"[.!?。！？।)\]}>|`\"'”*✓✔☺-⟿😀-🫿]$")
 BREAKS_OFF = _pattern(
@@ -185,7 +198,8 @@ CONCLUDES = _pattern(
 STEP = _pattern(
     r"\b(?:"
     + _any(
-        r"so|therefore|thus|hence|consequently|which means|meaning|we (?:find|obtain)|adding (?:both|these|them|everything)",
+        r"so|therefore|thus|hence|consequently|which means|meaning|(?:in all|in total|altogether)(?=:?\s[$€£]?\d)"
+        r"|we (?:find|obtain)|adding (?:both|these|them|everything)",
         r"also|daher|somit|folglich|donc|ainsi|par conséquent|por lo tanto|por tanto|así que|entonces",
         r"portanto|logo|então|quindi|perciò|dunque|следовательно|таким образом|значит|поэтому|dus|derfor|alltså|jadi|vậy",
     )
@@ -237,7 +251,9 @@ REJECTS_NEXT = _pattern(
 )
 REJECTS_LAST = _pattern(
     r"[*_`]{0,4}(?:,|\.\.\.|…|\s?[—-])\s?(?:I mean\b|I meant\b|sorry\b|no, |wait, |or rather\b|make that\b|scratch that\b)"
-    r"|[*_`\"')]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not|too)\b"
+    r"|[*_`\"')$]{0,4}\s(?:\w+\s)?(?:(?:is|was|would be|seems|looks)\s(?:clearly\s|also\s)?(?:wrong|incorrect|not"
+    r"|too|extraneous|invalid"
+    r"|rejected|discarded|spurious|excluded)\b"
     r"|cannot be\b|can't be\b)"
 )
 # An operand of a formula with letters: "1 + r", "(n + 1)/2".
@@ -276,12 +292,14 @@ GIVEN = _pattern(
     + ")|"
     + "".join(rf"(?<!{quantity})" for quantity in _QUANTITIES)
     + r"\s+of|^of)\s"
-    r"(?:(?:the|about|its|their|his|her|only|de|den|het|die|das|der|les|las|los|le|gli|as|os|la|el|il)\s)?[$€£(*]*$"
+    r"(?:(?:the|an?|about|its|their|his|her|only|de|den|het|die|das|der|les|las|los|le|gli|as|os|la|el|il)\s)?[$€£(*]*$"
 )
 # "for n = 5", "to get 100 ml": a condition or an aim, whatever the verb says.
 SUPPOSED = _pattern(
     r"\b(?:for|with|when|at|if|where|let|setting|substituting|using|taking|plugging in)\s+[$*]{0,2}[a-z]{1,3}\s?=\s?[$*]{0,2}$"
-    r"|\bto\s(?:reach|get|make|fill|have|earn|buy|cover|finish)\s(?:the\s|a\s|at least\s)?[$€£*]{0,2}$"
+    r"|\bto\s(?:reach|get|make|fill|have|earn|buy|cover|finish|travel|drive|walk|run|complete|do|read|paint|build|bake|feed|serve|produce|empty"
+    r"|drain|cross|climb|type|print|seat|hold|carry|transport|pay for|go)\s(?:the\s|a\s|at least\s)?[$€£*]{0,2}$"
+    r"|\bto\s(?:get|have|reach|achieve|obtain|earn|keep|raise|bring)\s(?:an?|the|her|his|their)\s(?:\w+\s){1,3}(?:of|to)\s[$€£*]{0,2}$"
 )
 BEFORE_YEAR = _pattern(r"\b(?:in|since|by|until|of|from|the|year|im Jahr|en|in the)\s$")
 YEAR = _pattern(r"(?:1[5-9]|20)\d\d")
@@ -302,7 +320,7 @@ CLAUSE = _pattern(
     r"|achieved|reached)\b|,\s(?:an?\s|une?\s|uma?\s)?(?=\d[\d.,]{0,9}\s?%\s(?:of|de|du|des|del|della|der|von)\b)|,\s(?=\S{1,9}\s(?:\w+\s)?(?:more|fewer|less|higher|lower)\sthan\b)"
     r"|(?P<result>,\s(?:which|that is|i\.e\.))"
     r"|,?\s(?:and|whereas|und|et|y|e)\s(?:her|his|their|its|sein|seine|ihr|ihre|son|sa|su|sus|seu|sua|suo)\b"
-    r"|;\s(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
+    r"|;\s(?!(?:it|that|this|the\s\w+)(?:['’]s|\s(?:is|was|equals))\b)(?=[^=]*$)|:\s(?=[^\n:=]*\d[^\n=\d]+\d[^\n=]*$)"
     r"|\s(?:weil|denn|da|wobei|car|parce que|puisque|porque|ya que|pois|perché|poiché|потому|так как)\s"
 )
 EXPRESSION = _pattern(r"[=≈×+*/]|\.\.\.|…|\d\s?-\s?\d|\b(?:multiplied|divided|times|plus|minus|added|subtracted)\b")
@@ -320,7 +338,8 @@ ASIDE = _pattern(
     rf"{_MARKUP}(?:(?:{_CHECKS})\b|(?:let(?:'s| me| us)|(?:just )?to|we can|you can|I'll|quick)\s"
     r"(?:also\s|now\s|just\s|quickly\s)?(?:(?:double|cross)[- ]?)?(?:check|verify|confirm|be\s(?:on the\s)?(?:safe|sure|certain))"
     r"|if\b|had\b|hope\b|I hope|let me know|would you|feel free"
-    r"|for (?:comparison|reference|example)|by the way|alternatively|remember|recall|source|as a (?:\w+[ -])?(?:check|side note)"
+    r"|for (?:comparison|reference|example)|by the way|alternatively|remember|recall|source|in general"
+    r"|more generally|as a (?:\w+[ -])?(?:check|side note)"
     r"|wenn\b|(?:si|se)\b(?!\s(?:necesita|requiere|tarda|gasta|paga|vende|obtiene|ottiene|trova|ha|spende)n?\b)|если\b|如果)"
     r"|[^\n]{0,400}?(?:[✓✔]|,\s(?:which|and this|and that|as)\s(?:\w+\s){0,2}?"
     r"(?:matches|agrees|fits|checks|confirms|tallies|expected|required|given|stated|claimed|needed|should)\b[^,.!?\n]{0,80}[.!]*\s*$)"
@@ -328,5 +347,10 @@ ASIDE = _pattern(
 )
 ASIDE_HEADING = _pattern(rf"{_MARKUP}(?:{_CHECKS})[\s*_:]*$")
 ORDINAL = _pattern(r"(?<![\w.])(?P<number>\d{1,9})(?:st|nd|rd|th)\b")
+PLACES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+# "the third planet": not a third of something.
+PLACE = _pattern(
+    rf"\b(?:is|was|were|are|comes|came|ranks|ranked|finished|in|takes|took|be)\s(?:in\s)?(?:the\s)?({_any(*PLACES)})(?:[.!]|\s(?!of\b|and\b)|$)"
+)
 ASKS = _pattern(r"[\s*_]*(?:do|did|could|can|would|should|shall|what|how|which|who|are|does)\b")
 IS_QUESTION = _pattern(r"\?[\s*_\"')]*$")

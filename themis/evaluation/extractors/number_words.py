@@ -95,7 +95,8 @@ _PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarte
           "fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}  # fmt: skip
 _WORD = "|".join(sorted(map(re.escape, {*_SMALL, *_TIMES, *_PARTS}), key=len, reverse=True))
 _JOIN = r"(?:\s+(?:and|y|e|et|und|point)(?:\s+an?)?\s+|\s+(?:an?\s+)?|-)"
-_CHINESE = "[零〇一二三四五六七八九十百千万两]{1,12}"
+# 一共, 一起 and their like are no ones.
+_CHINESE = "(?!一[共起些样直定般下旦])[零〇一二三四五六七八九十百千万两]{1,12}"
 _SPELLED = re.compile(
     rf"""
     (?P<minus>\b(?:minus|negative|moins|menos|meno|минус)\s+|[负負]|マイナス)?

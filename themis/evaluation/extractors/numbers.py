@@ -252,11 +252,32 @@ def _scale(found: re.Match[str]) -> int:
     return next((by for power, by in enumerate(_SCALES.values()) if found[f"scale{power}"]), 1)
 
 
-_DECIMAL_COMMA = re.compile(r"(?<![\d,.(\[])\d+,\d{1,2}(?!\d|,\d)|\d\.\d{3},\d|\d\.\d{3}\s?€|R\$\s?\d")
+_DECIMAL_COMMA = re.compile(r"(?<![\d,.(\[])\d+,\d{1,2}(?!\d|,\d)|\d\.\d{3},\d|\d\.\d{3}\s?(?:€|Euro\b)|R\$\s?\d")
 _DECIMAL_POINT = re.compile(r"(?<![\d,.])\d+\.(?:\d{1,2}|\d{4,})(?!\d|[.,]\d)|\d,\d{3}\.\d|\d,\d{2,3},\d{3}")
 _OF_COMMA_LANGUAGES = re.compile(
-    r"\b(?:und|ist|sind|beträgt|antwort|ergebnis|insgesamt|est|réponse|donc|respuesta|resultado|tanto|resposta|total é"
+    r"\b(?:und|ist|sind|betragen|kosten|kostet|werden|wurden|wir|nicht|für|haben|verdient|insgesamt|nous|avons|coûte|sont|cuesta|cuestan|tiene"
+    r"|custa|custam|temos|abbiamo|costano|beträgt|antwort|ergebnis|insgesamt|est|réponse|donc|respuesta|resultado"
+    r"|tanto|resposta|total é"
     r"|portanto|risposta|quindi|risultato|antwoord|cevap|jawaban|odpowiedź|svaret|ответ|итого)\b",
+    re.IGNORECASE,
+)
+
+
+def writes_decimal_commas(text: str) -> bool:
+    """Whether a text in a language of decimal commas writes its decimals so, and none with a point.
+
+    >>> writes_decimal_commas("Die Lösung ist also 2,5.")
+    True
+    """
+    if _DECIMAL_POINT.search(text) or not _DECIMAL_COMMA.search(text):
+        return False
+    return len({word.lower() for word in _OF_COMMA_LANGUAGES.findall(text)}) > 1 or bool(_SURELY_COMMA.search(text))
+
+
+# Words that no text in English has.
+_SURELY_COMMA = re.compile(
+    r"\b(?:lösung|lautet|ergibt|beträgt|gleichung|wir|und|réponse|donc|nous|équation|égale|respuesta|ecuación|entonces|resposta|equação"
+    r"|então|risposta|equazione|quindi|allora|ответ|уравнение)\b",
     re.IGNORECASE,
 )
 

@@ -33,6 +33,7 @@ from themis.evaluation.extractors.number_sentences import (
 )
 from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import WrittenNumber, to_plain_text
+from themis.evaluation.extractors.plain_sentences import drop_concession
 from themis.evaluation.extractors.text import last_of, strip_thinking
 
 _MOST_ANSWERS = 100  # formal ones that are tried, from the last on
@@ -44,8 +45,8 @@ def find_stated_number(text: str) -> WrittenNumber | None:
     >>> str(find_stated_number("So 8 are left. Check: 8 + 4 = 12."))
     '8'
     """
-    reply = Reply(_first_turn(_without_programs(to_plain_text(strip_thinking(text)))))
-    for evidence in (_formal, _standing_alone, _declined, _cut_off, _answered_first, _concluded, _said_last):
+    reply = Reply(_first_turn(_without_programs(to_plain_text(drop_concession(strip_thinking(text))))))
+    for evidence in (_formal, _standing_alone, _declined, _cut_off, _restated, _answered_first, _concluded, _said_last):
         found = evidence(reply)
         if found is not None:
             return found.number
@@ -124,6 +125,8 @@ def _is_meant(text: str, said: re.Match[str]) -> bool:
     if wording.NOT_THE_ANSWER.search(text, max(0, said.start() - 40), said.start()):
         return False
     unreal = (said["says"] or "").lower().startswith(wording.UNREAL)
+    if unreal and wording.CONDITION_AFTER.match(text, said.end()):
+        return False
     return not (unreal and wording.CONDITION.search(text, max(0, said.start() - 200), said.start()))
 
 
@@ -169,7 +172,14 @@ def _corrected(reply: Reply, after: int) -> WrittenNumber | None:
 
 
 def _standing_alone(reply: Reply) -> _Found | None:
-    return _found(_alone_on_a_line(reply) or _explained(reply) or _alone_in_bold(reply))
+    return _found(_rated(reply) or _alone_on_a_line(reply) or _explained(reply) or _alone_in_bold(reply))
+
+
+def _rated(reply: Reply) -> WrittenNumber | None:
+    """The number of a first line that is a score, before its reasons: `Score: 3`, `Rating: 4/5`."""
+    rated = wording.RATED.match(reply.text)
+    numbers = reply.numbers_in(Span(rated.end(), _end_of_line(reply.text, rated.end()))) if rated else []
+    return replace(numbers[0], value=Fraction(rated["score"])) if rated and len(numbers) == 1 else None
 
 
 def _alone_on_a_line(reply: Reply) -> WrittenNumber | None:
@@ -180,7 +190,7 @@ def _alone_on_a_line(reply: Reply) -> WrittenNumber | None:
         if several and wording.ROW_OR_BULLET.match(reply.text, line.start):
             continue
         if (alone := _alone(reply, line)) is not None:
-            return alone
+            return _corrected(reply, alone.end) or alone
     for first in reply.sentences[:1]:
         return (
             _alone_in_words(reply.text[first.start : min(first.end, first.start + 200)])
@@ -234,7 +244,11 @@ def _declined(reply: Reply) -> _Found | None:
     declines = last_of(wording.DECLINES.finditer(reply.text))
     if declines is None:
         return None
-    later = [span for span in reply.told if span.start >= declines.end()]
+    later = [
+        span
+        for span in reply.told
+        if span.start >= declines.end() and not wording.WOULD_NEED.search(reply.text, span.start, span.end)
+    ]
     return None if _conclusion(reply, later) else _Found(None)
 
 
@@ -265,11 +279,30 @@ def _is_unfinished(reply: Reply, last: Span, sentence: str) -> bool:
     )
 
 
+def _restated(reply: Reply) -> _Found | None:
+    """The only number of a last paragraph of one sentence, where the working before it came to that number."""
+    if len(reply.told) < 3 or reply.told[-1] != reply.sentences[-1]:
+        return None
+    last, before = reply.told[-1], reply.told[-2]
+    numbers = reply.numbers_in(last)
+    if len(numbers) != 1 or not wording.PARAGRAPH.search(reply.text, before.start, last.start):
+        return None
+    if wording.HYPOTHETICAL.search(reply.text, last.start, last.end):
+        return None
+    results = (one for one in reply.numbers if one.end <= before.end and one == numbers[0])
+    came = any(wording.STATES.search(reply.text, max(0, one.start - 40), one.start) for one in results)
+    return _Found(numbers[0]) if came else None
+
+
 # --- 4. answers that come first --------------------------------------------------------------------------------------
 
 
 def _answered_first(reply: Reply) -> _Found | None:
     if not reply.told or reply.told[0] != reply.sentences[0]:
+        return None
+    if wording.RETRACTS.search(reply.text, reply.told[0].end - 1) and not wording.AFFIRMS.search(
+        reply.text, reply.told[0].end
+    ):
         return None
     first, rest = reply.told[0], [span for span in reply.told[1:] if reply.numbers_in(span)]
     concluded = _conclusion(reply, [span for span in rest if _calculates(reply, span) or _concludes(reply, span)])
@@ -389,7 +422,10 @@ def _last_ordinal(reply: Reply) -> WrittenNumber | None:
 def _last_in_words(reply: Reply) -> WrittenNumber | None:
     """A number in words, of the last sentence that has one; "one" is more often no number."""
     for span in reversed(reply.told):
-        spelled = last_of(find_number_words(reply.text[max(span.start, span.end - LONGEST_SENTENCE) : span.end]))
+        sentence = reply.text[max(span.start, span.end - LONGEST_SENTENCE) : span.end]
+        if place := last_of(wording.PLACE.finditer(sentence)):
+            return WrittenNumber(Fraction(wording.PLACES.index(place[1].lower()) + 1), False, *place.span())
+        spelled = last_of(find_number_words(sentence))
         if spelled is not None and (spelled.value != 1 or len(reply.text.split()) < 3):
             return spelled
     return None

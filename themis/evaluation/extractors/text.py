@@ -113,7 +113,11 @@ class ThinkTagStripper:
     '4'
     """
 
-    tags: Sequence[str] = ("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad")
+    tags: Sequence[str] = (
+        "think", "thinking", "thought", "thoughts", "reasoning", "reason", "rationale", "reflection", "scratchpad", "scratch",
+        "analysis", "deliberation", "chain_of_thought", "cot", "monologue", "inner_monologue", "internal_monologue",
+        "inner_thoughts", "internal_thoughts", "brainstorm", "planning", "working", "work",
+    )  # fmt: skip
 
     def extract(self, raw_output: str) -> str:
         text = text_of(raw_output)

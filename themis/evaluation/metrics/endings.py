@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from themis.evaluation.extractors.remarks import drop_remarks
+from themis.evaluation.extractors.stated_number import find_stated_number
 from themis.evaluation.extractors.text import last_of
 from themis.evaluation.metrics.notation import to_latex
 from themis.evaluation.metrics.sentences import find_formulas, split_sentences, value_of
@@ -37,7 +39,7 @@ class _Said:
 
     @property
     def value(self) -> str | None:
-        return value_of(self.text, announced=False)
+        return prose_value(self.text) or value_of(self.text, announced=False)
 
 
 def ending_value(text: str) -> str | None:
@@ -46,6 +48,7 @@ def ending_value(text: str) -> str | None:
     >>> ending_value("So $x = 5$. Check: $2 + 5 = 7$.")
     'x = 5'
     """
+    text = drop_remarks(text)
     end = len(without_asides(text))
     said = list(_sentences(text))
     for one in reversed(said):
@@ -58,6 +61,8 @@ def ending_value(text: str) -> str | None:
     # A sentence in brackets is a remark.
     told = [one for one in said if not re.fullmatch(r"[(（].*[)）]\W?", one.text, re.DOTALL) and not _is_aside(one)]
     told = [one for one in told if _CONCLUDES.search(one.text) or not _REFUSES.search(one.text)]
+    if found := _in_bold(told) or _concluded_before(told):
+        return found
     return _last_value(told or [one for one in said if not _REFUSES.search(one.text)], text[:_MAX_QUESTION])
 
 
@@ -75,6 +80,77 @@ def _sentences(text: str) -> Iterator[_Said]:
         yield before
 
 
+def _in_bold(told: Sequence[_Said]) -> str | None:
+    """The last value in bold within a sentence, where nothing is concluded after it: "So it reaches **8 feet** up the wall"."""
+    for place, one in reversed(list(enumerate(told))):
+        bold = last_of(_BOLD.finditer(one.text))
+        if bold and not _BOLD_HEADING.match(one.text) and re.search(r"[\d$\\]", bold[1]):
+            later = told[place + 1 :]
+            if any(map(_continues, later)) or (not later and not _is_only_bold(one.text, bold)):
+                return None
+            return prose_value(bold[1]) or value_of(bold[1], announced=True)
+    return None
+
+
+def _is_only_bold(sentence: str, bold: re.Match[str]) -> bool:
+    """Whether a sentence has one value in bold, and goes on in words: "ends in exactly **24 zeros**"."""
+    values = [one for one in _BOLD.finditer(sentence) if re.search(r"[\d$\\]", one[1])]
+    return len(values) == 1 and not re.match(r"\s*(?:=|[A-Za-z]{0,12}\s?,?\s?(?:and|or)\b|,)", sentence[bold.end() :])
+
+
+def prose_value(sentence: str) -> str | None:
+    """The number that a sentence in words states, as the reader of numbers finds it; None where it has formulas.
+
+    >>> prose_value("Hence, 18 cups of flour are needed for 12 batches.")
+    '18'
+    """
+    sentence = sentence.strip().strip("*_ ")
+    if _FORMAL.search(sentence) or len(re.findall(r"\d[\d.,]*", sentence)) < 2 or not _IN_WORDS.search(sentence):
+        return None
+    number = find_stated_number(sentence)
+    return None if number is None else f"{number}\\%" if number.percent else str(number)
+
+
+_FORMAL = re.compile(
+    r"[\\√π∞∪^≤≥<>±|=+×*/≈]|\$[^\d]|\$\d[^$\n]{0,40}\$|\d\s?[a-z]\b|\([^()]*\d\s?,|\d\s?:\s?\d|\d\s?[-−–]\s?\d"
+    r"|\d,? (?:and|or|to) |\d, |[²³°]"
+    r"|\b(?:base|that is|i\.e\.|below|namely|in other words)\b",
+    re.IGNORECASE,
+)
+_IN_WORDS = re.compile(r"[^\W\d_]{2,} (?:[^\W\d_]+ )*[$€£]?\d")
+
+
+def _concluded_before(told: Sequence[_Said]) -> str | None:
+    """What a sentence that begins with "so" states, where those after it neither conclude nor go on."""
+    for place, one in reversed(list(enumerate(told))):
+        if _CONCLUDES_FIRST.match(one.lead) and one.value:
+            later = told[place + 1 :]
+            return one.value if later and not any(map(_continues, later)) else None
+    return None
+
+
+def _continues(said: _Said) -> bool:
+    """Whether a sentence goes on with the working, or states something of its own."""
+    if (
+        _CONCLUDES_FIRST.match(said.lead)
+        or _THEREFORE.search(said.lead)
+        or _GOES_ON.match(said.lead)
+        or _PLAINLY.match(said.lead)
+    ):
+        return True
+    bold = last_of(_BOLD.finditer(said.text))
+    if _DISPLAYED.match(said.text) or _CALCULATES.search(said.text) or (bold and re.search(r"\d", bold[1])):
+        return True
+    concludes = _CONCLUDES_LAST.search(said.text)
+    return bool(concludes and re.search(r"[\d$\\]", said.text[concludes.end() :]))
+
+
+_BOLD = re.compile(r"\*\*([^*\n]{1,120})\*\*")
+_BOLD_HEADING = re.compile(r"\s*(?:[-•*]\s|\d{1,2}[.)]\s|\|)|[#>\s]*\*\*[^*\n]*(?::\*\*|\*\*\s?:|[.]\*\*\s|\*\*\s*$)")
+_THEREFORE = re.compile(r"\b(?:is|are|was|were) (?:therefore|thus|hence|consequently)\b", re.IGNORECASE)
+_CALCULATES = re.compile(
+    r"\b(?:we|you) (?:get|obtain|find|have|then)\b|\b(?:gives?|yields?|leaves)\b|^\W*only\b", re.IGNORECASE
+)
 _DISPLAYED = re.compile(r"\$\$|\\\[|\\begin\b")
 _LEADS = re.compile(r"(?<![\s*_.!?。！？✓])[*_\s]*\Z|\A[\s*_#]*+(?:\d+[.)]\s*)?\w+(?:\s\w+){0,2}[.:][\s*_]*\Z")
 
@@ -154,13 +230,19 @@ def _of_bullets(sentences: list[str]) -> str | None:
 _ASSIGNS = re.compile(r"\$?\s*([A-Za-z])\s*=[^=]+$")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
 _SEVERAL = re.compile(
-    r"\b(?:solutions|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$", re.IGNORECASE
+    r"\b(?:solutions?|system|values|roots|answers|pairs|triples|points|numbers|functions|possibilities)\b.*:\W*$",
+    re.IGNORECASE,
 )
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
 
-_REFUSES = re.compile(r"\b(?:cannot|can't|can’t|unable to|not able to)\b", re.IGNORECASE)
+_REFUSES = re.compile(
+    r"\b(?:(?:I|we|you|one) (?:cannot|can['’]t)|(?:cannot|can['’]t) (?:be )?(?:determine|answer|comput|calculat"
+    r"|solve|found|help|say|tell|assist)"
+    r"|unable to|not able to)",
+    re.IGNORECASE,
+)
 _ENDS_IN_A_FORMULA = re.compile(r"(?:[-+/=^{(\\]|(?<!\*)\*)\s*$")
 
 
@@ -203,6 +285,19 @@ _ASIDE_WORDS = r"""
       |one\ (?:can\ )?(?:check|verif)\w*
       |source|confidence|difficulty|alternative|another\ (?:way|approach|method)|i\ hope|hope\ this|feel\ free|would\ you
       |if\ you\ (?:have|would|need|want)|this\ completes|explanation|here(?:['’]s|\ is)\ (?:why|how)\b
+      |(?:from|of|out\ of)\ this\b|at\ (?:that|this)\ (?:time|point|moment)|you\ (?:may|might)\ (?:recogni[sz]e|notice
+      |wonder)|don['’]t\ forget
+      |(?:two|both)\ methods|两种方法
+      |plugging|substitut\w+\ (?:it\ |this\ |these\ |them\ )?back|putting\ (?:it|this)\ back|to\ be\ (?:sure|safe)
+      |in\ general\b|more\ generally
+      |the\ general\ (?:formula|case|rule)|remember\b|keep\ in\ mind|(?:quick\ |pro\ |useful\ )?(?:tip|trick|hint)\b
+      |recall\b|here\ we\ (?:used|use|have\ used)
+      |numerically|as\ a\ decimal|in\ decimal|(?:this|that|it)(?:['’]s|\ is)\ (?:roughly|about|approximately|around|nearly
+      |close\ to)\b
+      |(?:this|that|the|it)(?:\ \w+){0,2}\ (?:is|are)\ (?:already\ |indeed\ )?(?:in\ (?:its\ )?(?:lowest|simplest|reduced)
+      |irreducible|fully\ (?:reduced|simplified))
+      |(?:this|that|it|the\ fraction)\ (?:can(?:not|['’]t)|does(?:\ not|n['’]t))\ (?:be\ )?(?:further\ )?(?:reduce
+      |simplif)\w*|the\ check\b|warning|caution
       |by\ the\ way|by\ symmetry|incidentally|as\ an\ aside
       |from\ here|for\ (?:comparison|reference|illustration|the\ record)|as\ an?\ (?:check|illustration|example|remark)|aside\b
       |a\ (?:quick\ )?(?:check|test|remark|note)\b|many\ (?:students|people)|(?:a\ )?common\ (?:mistake|error)|fun\ fact|bonus
@@ -231,7 +326,17 @@ def _is_remark(said: _Said) -> bool:
 
 
 def _is_aside(said: _Said) -> bool:
-    return bool(_ASIDE.match(said.text) or (_INSERTED.search(said.text) and not said.concludes))
+    inserted = _INSERTED.search(said.text) and not said.concludes
+    return bool(
+        _ASIDE.match(said.text) or inserted or (_SUPPOSED.search(said.text) and not _CONCLUDES_FIRST.match(said.lead))
+    )
+
+
+_SUPPOSED = re.compile(
+    r"\b(?:would(?!\ be\ left)|could\ also|not\ (?:asked|needed|required)|wäre|serait|sería|seria|sarebbe|unlike"
+    r"|if\ (?:it|we|you|the\w*)\ (?:had|were))\b",
+    re.IGNORECASE,
+)
 
 
 def without_asides(text: str) -> str:

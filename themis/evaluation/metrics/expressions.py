@@ -12,8 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from themis.evaluation.extractors.answers import Evidence, find_boxes, find_statements
+from themis.evaluation.extractors.emphasis import find_bold
+from themis.evaluation.extractors.numbers import writes_decimal_commas
+from themis.evaluation.extractors.plain_sentences import drop_concession
+from themis.evaluation.extractors.remarks import drop_remarks
+from themis.evaluation.extractors.stated_number import find_stated_number
 from themis.evaluation.extractors.text import last_of, strip_thinking
-from themis.evaluation.metrics.endings import ending_value, without_asides
+from themis.evaluation.metrics.endings import ending_value, prose_value, without_asides
 from themis.evaluation.metrics.notation import to_latex, words_of
 from themis.evaluation.metrics.sentences import connects, find_formulas, is_expression, split_sentences, value_of
 
@@ -36,13 +41,46 @@ def stated_expression(text: str) -> str | None:
     return ending_value(text)
 
 
+def stated_number(text: str) -> str | None:
+    """The number of a reply in prose that gives nothing formally, as the reader of numbers finds it; else None.
+
+    >>> stated_number("It takes 6 days. With one more worker it would only take 5 days.")
+    '6'
+    """
+    text = _readable(text)
+    prose = "".join(_between_formulas(text))
+    if _formal_answers(text) or _NO_PROSE.search(prose) or not re.search(r"\d", text):
+        return None
+    number = find_stated_number(without_asides(drop_remarks(text)))
+    if number is None:
+        return None
+    return f"{number}\\%" if number.percent else str(number)
+
+
+def _between_formulas(text: str) -> Iterator[str]:
+    """A text without its formulas that are a number, or say that a variable is one."""
+    end = 0
+    for formula in find_formulas(text):
+        yield text[end : formula.start]
+        yield " " if _PLAIN_FORMULA.fullmatch(text[formula.inside]) else "\\"
+        end = formula.end
+    yield text[end:]
+
+
+_PLAIN_FORMULA = re.compile(r"\s*(?:[A-Za-z]\s*=\s*)?-?[\d.,]+(?:\s?\\%|\^\s?\{?\\circ\}?)?\s*[.,]?\s*")
+_NO_PROSE = re.compile(
+    r"[\\√π∞∪^≤≥<>±|]|\d\s?[a-z]\b|\([^()]*\d\s?,\s?-?\d[^()]*\)|\b(?:gcd|lcm|sqrt|sin|cos|log)\b|\d:\d"
+)
+
+
 def states_words(text: str, expected: str) -> bool:
     r"""Whether a text's answer is the expected words: `\text{Tuesday}`, `no solution`, `6:30 p.m.`.
 
     >>> states_words("Hence it is a **Tuesday**.", r"\text{Tuesday}")
     True
     """
-    text, expected = _readable(text), words_of(expected)
+    text, expected = (_NOT.sub(r"\1 not", one) for one in (_readable(text), expected))
+    expected = words_of(expected)
     for found in _formal_answers(text):
         line = (found.text if found.whole else next(split_sentences(found.text), ""))[:_MAX_LINE]
         option = re.match(r"\W*\\?\w*\W*\(([A-Z])\)", line)
@@ -54,7 +92,12 @@ def states_words(text: str, expected: str) -> bool:
     if verdict and expected in ("yes", "no", "true", "false"):
         return verdict[1].casefold() == expected
     last = ending[-1][-_MAX_LINE:] if ending else ""
+    if bold := find_bold(text) or find_bold(last):
+        return words_of(bold) == expected or _mentions(bold, expected)
     return words_of(last) == expected or _mentions(last, expected)
+
+
+_NOT = re.compile(r"\b(do|does|did|is|are|was|were|has|have)n['’]t\b", re.IGNORECASE)
 
 
 def formal_text(text: str) -> str:
@@ -83,7 +126,18 @@ def _readable(text: str) -> str:
     text = strip_thinking(text)[-_MAX_TEXT:]
     text = re.split(r"<\|(?:im_start|start)\|>\s*user\b|<\|eot_id\|>|\n\s*(?:Human|User):\s", text)[0]
     text = re.sub(r"<\|[a-z_]{1,20}\|>|<br\s*/?>", "\n", text).strip()
+    text = drop_concession(_WORDS_IN_FORMULA.sub(r"\1 $", text))
+    if writes_decimal_commas(text):
+        text = _DECIMAL_COMMA.sub(r"\1.\2", text)
     return _before_the_next_problem(text)
+
+
+# $x = 2,5$, of a reply in a language that writes decimals so.
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,(\[{])(\d+),(\d{1,2}|\d{4,})(?![\d,)\]}]|\.\d)")
+# $\text{The answer is } 0.25$
+_WORDS_IN_FORMULA = re.compile(
+    r"\$\s*\\text\s*\{\s*([^{}$]{3,60}(?:[:=]|\b(?:is|are|equals)))\s*\}(?=[^$\n]*\w[^$\n]*\$)"
+)
 
 
 def _before_the_next_problem(text: str) -> str:
@@ -119,12 +173,29 @@ def _formal_answers(text: str) -> list[_Found]:
             evidence = Evidence.FORMAL if final else one.evidence
             found.append((evidence, _Found(one.start, one.start, one.said[:_MAX_LINE])))
     found += [(Evidence.FORMAL, _Found(label.start(), label.end(), label[1])) for label in _IN_A_PAPER.finditer(text)]
+    found += [(Evidence.ANNOUNCED, one) for one in _last_line(text)]
     found.sort(key=lambda one: (one[0], one[1].start), reverse=True)
     answers = [answer for _, answer in found]
     opening = _OPENING.match(text)
-    if opening and is_expression(opening[1]):
-        answers.append(_Found(0, opening.end(), opening[1]))
+    value = (opening[1] or opening[2]).replace(".**", "**") if opening else ""
+    if opening and (is_expression(value) or (opening[2] and _LINE_OR_CURVE.fullmatch(value))):
+        answers.append(_Found(0, opening.end(), value))
     return answers
+
+
+def _last_line(text: str) -> Iterator[_Found]:
+    """A last line that is bold from end to end, or a label in bold and its value: `**Solution:** $x = 4$`."""
+    start = text.rfind("\n") + 1
+    labelled = _LABELLED_LINE.fullmatch(text[start : start + _MAX_LINE])
+    if labelled and start and without_asides(f"1\n{text[start:]}") != "1":
+        yield _Found(start, start, labelled["said"] or labelled["whole"])
+
+
+_LABELLED_LINE = re.compile(
+    r"[\s>]*\*\*(?:(?P<whole>[^*:\n]{2,150}\d[^*:\n]{0,60})\*\*[.!]?|[^*:\n]{2,40}(?::\*\*|\*\*\s?:)\s*(?P<said>[^\s:][^:\n]{0,120}))\s*"
+)
+# $y = 3x - 2$, as the whole of a first sentence.
+_LINE_OR_CURVE = re.compile(r"\$\s*(?:y|[a-z]\s?\(\s?[a-z]\s?\)|a_\{?n\}?)\s*=[^=$]*[a-z][^=$]*\$")
 
 
 def _is_rejected(text: str, box: _Found) -> bool:
@@ -141,7 +212,12 @@ _STATES_NOTHING = re.compile(
 # As papers head it: "*Answer.* All powers of two. *Proof.* ..."
 _IN_A_PAPER = re.compile(r"^\W{1,4}Answer\.\W{1,4}\s(.{1,1000})", re.MULTILINE)
 # A value alone on the first line, the explanation after it.
-_OPENING = re.compile(r"(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,./]{0,20})\.?[ \t]*\n\s*\S")
+_OPENING = re.compile(
+    r"(?:(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$|-?\d[\d,./]{0,20})\.?[ \t]*\n\s*\S"
+    r"|(?!1\. )(?:it['’]s |it is )?(\*\*[^*\n]{1,80}\*\*|\$[^$\n]{1,80}\$"
+    r"|-?\d[\d,/]{0,20}(?:\.\d+)?)(?: [a-z]{3,15})?[.!] +(?=[A-Z]))",
+    re.IGNORECASE,
+)
 
 
 def _boxed(text: str) -> Iterator[_Found]:
@@ -152,7 +228,8 @@ def _boxed(text: str) -> Iterator[_Found]:
         inside = text[box.inside]
         sign = _SIGN_BEFORE.search(text[max(0, box.start - 30) : box.start])
         inside = f"{sign[1]}{inside}" if sign else inside
-        if end is not None and box.start >= end and connects(text[end : box.start]):
+        between = text[end : box.start] if end is not None else ""
+        if end is not None and box.start >= end and (connects(between) or _NEXT_PART.fullmatch(between)):
             run.append(inside)
         elif end is None or box.start >= end:
             run = [inside]
@@ -162,13 +239,15 @@ def _boxed(text: str) -> Iterator[_Found]:
         yield _Found(box.start, box.end, ", ".join(run), whole=True)
 
 
+# (a) ... (b) ...: parts of one question.
+_NEXT_PART = re.compile(r"[\s.$]*\n[\s*_]*\(?[b-e][.)][\s*_]+[^\n]{0,80}")
 _SIGN_BEFORE = re.compile(r"(?:[=$]|\bis)\s*(\\pm|±|-|−)\s*$")
 
 
 def _of_sentences(text: str) -> str | None:
     """Of what is announced: the first sentence that holds a value."""
     for sentence in split_sentences(text):
-        found = value_of(sentence, announced=True)
+        found = prose_value(sentence) or value_of(sentence, announced=True)
         if found:
             return found
     return None

@@ -12,8 +12,11 @@ from fractions import Fraction
 from typing import ClassVar
 
 from themis.core.entities import MetricScore
-from themis.evaluation.metrics.algebra import compare
-from themis.evaluation.metrics.expressions import formal_text, stated_expression, states_words
+from themis.evaluation.extractors.number_words import find_number_words
+from themis.evaluation.extractors.numbers import find_numbers
+from themis.evaluation.metrics.algebra import compare, split_list
+from themis.evaluation.metrics.arithmetic import equal_in_numbers
+from themis.evaluation.metrics.expressions import formal_text, stated_expression, stated_number, states_words
 from themis.evaluation.metrics.notation import is_text, set_in_words, to_latex, words_of
 from themis.evaluation.metrics.reading import need_package, reference_texts, text_or_none, zero
 from themis.evaluation.metrics.sentences import is_prose
@@ -58,7 +61,14 @@ class MathVerifyAccuracy(Metric):
             if key.words and states_words(text, key.words):
                 return MetricScore(self.name, 1.0, {"answer": key.words})
         expected = [key.latex for key in keys if key.latex]
-        found = self._compare(expected, stated_expression(text))
+        answer = stated_expression(text)
+        number = stated_number(text) if answer and all(map(_NUMBER.fullmatch, expected)) else None
+        answer = number or answer
+        found = self._compare(expected, answer)
+        if found.value == 0.0 and number and _RESTATED.search(text):
+            found = self._compare(expected, stated_expression(text))
+        if found.value == 0.0 and answer and any(_counts(latex, answer, text) for latex in expected):
+            return MetricScore(self.name, 1.0, {"answer": answer[:_MAX_EXPRESSION]})
         if found.value == 0.0 and _ROUNDED.search(text) and any(_NUMBER.fullmatch(latex) for latex in expected):
             # Of a value that is given exactly and rounded, the reference asks for the rounded one.
             rounded = self._compare(expected, stated_expression(_ROUNDED.sub("=", text)))
@@ -108,25 +118,101 @@ def _read_key(text: str) -> _Key:
     return _Key(latex=stated_expression(text) if is_prose(stated) else to_latex(stated))
 
 
+def _counts(expected: str, answer: str, text: str) -> bool:
+    """Whether a number is asked for, and the answer lists as many as the text says there are: "five points: (0,0), ..."."""
+    if not re.fullmatch(r"[1-9]\d?", expected) or expected == "1":
+        return False
+    head, colon, _ = text.rpartition(":")
+    said = (str(number) for number in (*find_numbers(head[-100:]), *find_number_words(head[-100:])))
+    return bool(colon) and len(split_list(answer)) == int(expected) and expected in said
+
+
 def _equal_at_sight(expected: str, answer: str) -> bool | None:
     """Whether two expressions are equal where no algebra is needed to see it, else None."""
-    if "".join(expected.split()) == "".join(answer.split()):
+    if _compact(expected) == _compact(answer):
         return True
+    if "=" in answer and "=" not in expected and len(split_list(answer)) == 1:
+        first, last = answer.partition("=")[0], answer.rpartition("=")[2]
+        known = set(_LETTER.findall(first)) <= set(_LETTER.findall(expected)) or _A_NAME.fullmatch(first)
+        if known and (_compact(expected) == _compact(last) or equal_in_numbers(expected, last)):
+            return True  # what a chain of equations comes to
     base = _IN_BASE.fullmatch(expected)
     if base and base[1] == answer:
         return True  # the question asked for it in that base
+    if _NUMBER.fullmatch(expected) and _are_several(answer):
+        return False
+    bare = _without_names(expected), _without_names(answer)
+    if bare != (expected, answer) and equal_in_numbers(*bare):
+        return True
+    answer = _with_parameter_of(expected, answer)
+    if (ratio := _is_ratio(expected, answer)) is not None:
+        return ratio
     numbers = _NUMBER.fullmatch(expected), _NUMBER.fullmatch(answer)
     if numbers[0] is None or numbers[1] is None:
-        return None
+        return equal_in_numbers(expected, answer)
     values = [Fraction(number["digits"].replace(",", "")) for number in numbers if number]
     if values[0] == values[1]:
         return True
     integers = all(value.denominator == 1 for value in values) and not any(
         number["percent"] for number in numbers if number
     )
-    return False if integers else None
+    return False if integers else equal_in_numbers(expected, answer)
 
 
+_LETTER = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])")
+_A_NAME = re.compile(r"\s*\\?[A-Za-z]+(?:_\{?\w+\}?|'|\([^()]*\))*\s*")
+
+
+def _compact(latex: str) -> str:
+    return "".join(latex.split()).replace("+\\infty", "\\infty")
+
+
+def _are_several(answer: str) -> bool:
+    """Whether an answer gives one variable several numbers: x = 0 and x = 5."""
+    values = [_ASSIGNED.fullmatch(part) for part in split_list(answer)] if answer.count("=") > 1 else []
+    given = {(one["name"], Fraction(one["value"])) for one in values if one}
+    return len(values) > 1 and all(values) and len({name for name, _ in given}) == 1 and len(given) == len(values)
+
+
+def _without_names(latex: str) -> str:
+    """Solutions without what is solved for: x = 5 or x = -2, (x, y) = (1, 3); relations of several names as they are."""
+    if named := _NAMED_TUPLE.fullmatch(latex):
+        return named[1]
+    values = [_SOLVED_FOR.fullmatch(part) for part in split_list(latex)] if latex.count("=") > 1 else []
+    names = {one["name"] for one in values if one}
+    return ", ".join(one["value"] for one in values if one) if all(values) and len(names) == 1 else latex
+
+
+_NAMED_TUPLE = re.compile(r"\(\s*[A-Za-z](?:\s*,\s*[A-Za-z])+\s*\)\s*=\s*(\([^()=]*\))")
+_SOLVED_FOR = re.compile(r"(?P<name>[A-Za-z]|\\[a-z]+)(?:_\{?\d\}?)?\s*=\s*(?P<value>[^=<>]+)")
+_ASSIGNED = re.compile(r"(?P<name>[A-Za-z])\s*=\s*(?P<value>-?\d{1,30}(?:\.\d{1,30})?)")
+
+
+def _with_parameter_of(expected: str, answer: str) -> str:
+    """The answer with the integer of a family of solutions called as the reference calls it: k in one, n in the other."""
+    ours, theirs = (set(_PARAMETER.findall(side)) for side in (expected, answer))
+    if len(ours) != 1 or len(theirs) != 1 or ours == theirs:
+        return answer
+    return _PARAMETER.sub(ours.pop(), answer)
+
+
+_PARAMETER = re.compile(r"(?<![A-Za-z\\])[kmn](?![A-Za-z])")
+
+
+def _is_ratio(expected: str, answer: str) -> bool | None:
+    """Whether two ratios are the same, 12:16 and 3:4; None where one of them is none, or a time of day is asked for."""
+    if not (_RATIO.fullmatch(expected) and _RATIO.fullmatch(answer)) or _CLOCK.fullmatch(expected):
+        return None
+    ours, theirs = ([int(term) for term in ratio.split(":")] for ratio in (expected, answer))
+    if len(ours) != len(theirs) or not (any(ours) and any(theirs)):
+        return False
+    return all(ours[0] * other == theirs[0] * one for one, other in zip(ours, theirs, strict=True))
+
+
+_RATIO = re.compile(r"\d{1,9}(?:\s?:\s?\d{1,9})+")
+_CLOCK = re.compile(r"(?:[01]?\d|2[0-4])\s?:\s?[0-5]\d")
 _NUMBER = re.compile(r"(?P<digits>-?(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?)(?P<percent>\s?\\%)?")
+# The same in another unit or form: "2.5 m³, that is 2500 litres".
+_RESTATED = re.compile(r"\b(?:that is|i\.\s?e\.|which is|or) ", re.IGNORECASE)
 _ROUNDED = re.compile(r"\\(?:approx|simeq)\b|≈")
 _IN_BASE = re.compile(r"([0-9A-Fa-f]+)\s?_\s?\{?\s?\w+\s?\}?")

@@ -47,18 +47,37 @@ def set_in_words(text: str) -> str | None:
     >>> set_in_words("all real numbers except 2"), set_in_words("no real solutions")
     ('\\mathbb{R} \\setminus \\{2\\}', '\\emptyset')
     """
-    found = _EVERY_NUMBER.fullmatch(text.strip(" .*$"))
+    text = text.replace("$", "").strip(" .*!")
+    found = _EVERY_NUMBER.fullmatch(text)
     if found:
         return rf"\mathbb{{R}} \setminus \{{{found[1].strip()}\}}" if found[1] else r"\mathbb{R}"
-    return r"\emptyset" if _NO_NUMBER.fullmatch(text.strip(" .*$")) else None
+    return r"\emptyset" if _NO_NUMBER.fullmatch(text) else None
+
+
+def set_at_the_end(sentence: str) -> str | None:
+    r"""The set of numbers that a sentence ends with, in words, or None.
+
+    >>> set_at_the_end("So the inequality holds for **all real numbers**.")
+    '\\mathbb{R}'
+    """
+    found = _SET_LAST.search(sentence[-200:])
+    return set_in_words(found[1]) if found else None
 
 
 _EVERY_NUMBER = re.compile(
-    r"(?:x (?:is|can be) )?(?:all|any|every) real (?:numbers?|values?)(?: (?:except|other than)(?: x =)? (-?[\d.,/ ]+))?",
+    r"(?:x (?:is|can be) )?(?:all|any|every) (?:of the )?real (?:numbers?|values?)(?: (?:of )?[a-z])?"
+    r"(?:,? (?:except|other than|but|apart from)(?: for)?(?: [a-z] ?=)? ?(-?[\d.,/ ]+))?",
     re.IGNORECASE,
 )
 _NO_NUMBER = re.compile(
-    r"(?:there (?:is|are) |the (?:equation|system|inequality) has )?(?:no (?:real )?solutions?|the empty set)",
+    r"(?:there (?:is|are) |the (?:equation|system|inequality) has )?(?:no (?:real )?solutions?"
+    r"|no real (?:numbers?|values?)(?: (?:of )?[a-z])?"
+    r"|the empty set)",
+    re.IGNORECASE,
+)
+_SET_LAST = re.compile(
+    r"\b((?:all|any|every) (?:of the )?real (?:numbers?|values?)[^.;:]{0,40}|no (?:real )?(?:solutions?|numbers?"
+    r"|values?)(?: of \S+)?)[\s.*!_]*\Z",
     re.IGNORECASE,
 )
 
@@ -73,6 +92,7 @@ def words_of(expression: str) -> str:
     expression = re.sub(r"\b([AaPp])\.?\s?[Mm](?:\.|\b)", r" \1m ", expression)
     expression = re.sub(r"[^\w:,/+.%-]|_|(?<!\d)\.|\.(?!\d)|\\", " ", expression.casefold())
     expression = re.sub(r"\s?,\s?(?:and\s)?|\sand\s", ", ", " ".join(expression.split()))
+    expression = _DAY_FIRST.sub(r"\2 \1", expression)
     return " ".join(re.sub(r"^\s*(?:the|an|a(?=\s+\w{2}))\s+", "", expression).split()).strip(",-: ")
 
 
@@ -96,7 +116,12 @@ def is_text(expression: str) -> bool:
 _TEXT_ONLY = re.compile(r"\\text\s*\{([^{}]*)\}")
 _TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|sc)?|mathrm|mathbf|mathit|mathsf|mbox|emph|boxed)\b")
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
-_DATE_OR_TIME = re.compile(rf"\b(?:{_MONTH})\s+\d{{1,2}}\b|\d[\s}}]*(?:[ap]\.\s?m\b|[ap]m\b)", re.IGNORECASE)
+_DATE_OR_TIME = re.compile(
+    rf"\b(?:{_MONTH})\s+\d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{_MONTH})\b|\d[\s{{}}]*(?:[ap]\.\s?m\b|[ap]m\b)",
+    re.IGNORECASE,
+)
+# July 5, the 5th of July and 5 July are one day.
+_DAY_FIRST = re.compile(rf"\b(?:the )?(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({_MONTH.lower()})\b")
 FUNCTIONS = frozenset({
     "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "log", "ln", "exp",
     "sqrt", "max", "min", "gcd", "lcm", "det", "lim", "mod",
@@ -171,6 +196,7 @@ _PLAIN_TEXT: _Stage = [
     (r"(?<![\\A-Za-z])pi(?![A-Za-z])", r"\\pi "),
     (r"(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty "),
     (r"\^\s*\(((?:[^()]|\([^()]*\))*)\)", r"^{\1}"),
+    (r"\^\s?(-\s?\d+)", r"^{\1}"),
     (r"(?<!\\)<=|=<", r"\\le "),
     (r"(?<!\\)>=", r"\\ge "),
     (r"!=|=/=", r"\\ne "),
@@ -183,7 +209,7 @@ _PLAIN_TEXT: _Stage = [
 _STYLES: _Stage = [
     (r"\\(?:displaystyle|textstyle|scriptstyle|Large|large|LARGE|huge|Huge|normalsize|bf|rm|it|limits|nolimits)\b", " "),
     (r"\\(?:therefore|because|blacksquare|square|Box|qed|checkmark)\b", " "),
-    (r"\\(?:d|t|c)frac\b", r"\\frac"),
+    (r"\\(?:d|t|c)frac(?![A-Za-z])", r"\\frac"),
     (r"\\(?:mathbf|boldsymbol|bm|underline|mathit|mathsf|boxed|fbox|textcolor\s*\{\w+\}|color\s*\{\w+\})\s*\{"
      r"((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}", r"\1"),
     (r"\\color\s*\{\w+\}", ""),
@@ -274,10 +300,12 @@ _NOTATION: _Stage = [
     (r"\\p?mod\s*(?:\{[^{}]*\}|\w+)|\\bmod\s*\d+|\(\s*\\?mod\s*\w+\s*\)", " "),
     (r"^\s*(?:\(?[A-Za-z](?:_\{?\w\}?)?(?:\s*,\s*[A-Za-z](?:_\{?\w\}?)?)*\)?)\s*\\in\s*(?=[(\[\]]|\\(?:\{|mathbb|left|emptyset|text))",
      ""),
+    (r"^\s*(?:\\(?:mathcal|mathbb|mathrm)\s*)?\{?\s*[SLDIW]\s*\}?(?:_\s?\{?\w\}?)?\s*=\s*"
+     r"(?=[\]\[(][^=]*[,;][^=]*[\]\[)]|\\\{)", ""),
     (r"^\s*\\\{\s*(?:\\?[A-Za-z]+)(?:\s*\\in\s*(?:\\mathbb\s*\{?R\}?|\\R\b))?\s*"
      r"(?:\\(?:mid|vert)|[:|]|\\text\s*\{\s*such that\s*\})\s*(.*?)\s*\\\}\s*$", r"\1"),
-    (r"^\s*\]\s*([^\[\]()]*?)\s*([\[\])])", r"(\1\2"),
-    (r"([(\[])\s*([^\[\]()]*?)\s*\[\s*(?=$|\\cup)", r"\1\2)"),
+    (r"(?:^|(?<=\\cup)|(?<=[=,]))\s*\]\s*([^\[\]()]*?)\s*([\[\])])", r" (\1\2"),
+    (r"([(\[])\s*([^\[\]()]*?)\s*\[\s*(?=$|\\cup|[.,])", r"\1\2)"),
     (r"(?<=[\d)}\\a-z])\s*;\s*(?![^;]*=[^;]*,)", ", "),  # but not between the solutions of "p=5, q=2; p=7, q=2"
     (r"(?<=[\d}])\s*i(?![A-Za-z_])", " i"),
     (r"(?<![\d,({\[.])(\d{1,3}),(\d{3}),(\d{3})((?:,\d{3})*)(?![\d,)}\]])", lambda found: found[0].replace(",", "")),
@@ -285,7 +313,9 @@ _NOTATION: _Stage = [
     (r"\\lg\b", r"\\log_{10}"),
     (r"^\s*[A-Z]\s*(?=\([^()=]*,[^()=]*\)\W*$)", ""),  # a point by its name: F(4, 0)
     (r"^\s*([A-Za-z])\s*\(\s*[a-z]\s*\)\s*=(?!.*=)", r"\1 ="),
-    (r"(?<=\w)(?:\s*,\s*|\s+)\(?\s*[a-z]\s*\\in\s*\\mathbb\s*\{?\s*[ZN]\s*\}?\s*\)?\W*$", ""),  # of a family of solutions
+    (r"(?<=[\w})])(?:\s*,\s*|\s+)\(?\s*[A-Za-z]\s*\\in\s*\\mathbb\s*\{?\s*[ZNR]\s*\}?\s*\)?\W*$", ""),  # of a family of solutions
+    (r"(?<=[\w})])\s*,\s*(?:\\text\s*\{[^{}]*\}\s*)?[A-Za-z]\s*(?:\\ne|\\neq)(?![A-Za-z])\s*-?[\w.]+\W*$", ""),  # where defined
+    (r"(\\end\s*\{\w*matrix\})\s*=\s*I(?:_\s?\{?\w\}?)?\W*$", r"\1"),
     (r"(\d+(?:\.\d+)?)\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ\b)", r"(\\frac{\1 \\pi}{180})"),
     (r"\\arcsin\b|\\sin\s*\^\s*\{\s*-\s*1\s*\}", r"\\arcsin "),
     (r"\\arccos\b|\\cos\s*\^\s*\{\s*-\s*1\s*\}", r"\\arccos "),

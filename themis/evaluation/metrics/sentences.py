@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from themis.evaluation.extractors.number_words import find_number_words
 from themis.evaluation.extractors.numbers import WrittenNumber, find_numbers
 from themis.evaluation.extractors.text import last_of
-from themis.evaluation.metrics.notation import FUNCTIONS, set_in_words, to_latex
+from themis.evaluation.metrics.notation import FUNCTIONS, set_at_the_end, set_in_words, to_latex
 
 # What a sentence states stands within so many characters of its end, or of its beginning where it is announced.
 _MAX_LINE = 1_000
@@ -27,14 +27,66 @@ def value_of(sentence: str, *, announced: bool) -> str | None:
     '9'
     """
     sentence = sentence[:_MAX_LINE] if announced else sentence[-_MAX_LINE:]
+    if announced and (explained := _EXPLAINED.match(sentence)):
+        sentence = explained[1]
     sentence = re.sub(r"\bnot\b[^.]{1,40}?\bbut\b", "", _last_cell(sentence))
     sentence = re.sub(r"(?<=\w)[\W]{0,3}\b(?:and |but )?if\b.*\bwould\b.*", "", sentence)
-    sentence = _restated(sentence)
+    if (exact := _EXACTLY.search(_mask(sentence))) and _value_in(sentence[exact.end() :]):
+        sentence = sentence[exact.end() :]
+    if (hypothetical := _HYPOTHETICAL.search(_mask(sentence))) and _value_in(sentence[: hypothetical.start()]):
+        sentence = sentence[: hypothetical.start()]
+    if found := set_at_the_end(sentence):
+        return found
+    sentence = _restated(_without_rejected(sentence))
     if not announced:
         conclusion = last_of(_SO.finditer(_mask(sentence)))
         if conclusion and _value_in(sentence[conclusion.end() :]):
             sentence = sentence[conclusion.end() :]
+    if fronted := last_of(_FRONTED.finditer(_mask(sentence))):
+        sentence = sentence[fronted.end() :]
     return _value_in(_main_clause(sentence))
+
+
+# "about 3.14, but the exact value is $\\pi$"
+_EXACTLY = re.compile(
+    r",? but (?:the|its) (?:exact|correct|actual|true|right|real|precise) (?:value|answer|result|probability|number"
+    r"|area|length|sum|solution) (?:is|equals)\b",
+    re.IGNORECASE,
+)
+# "...; without repetition there would be 60"
+_HYPOTHETICAL = re.compile(r"(?:;|,?\s+(?:but|while|whereas))\s[^;]*\bwould\b.*", re.DOTALL)
+# "7/12: 1/3 is 4/12 and 1/4 is 3/12": an announced value before its explanation.
+_EXPLAINED = re.compile(r"\s*(\**[-−]?[$€£]?\d[\d,.]*(?:/\d+)?%?\**|\$[^$\n]{1,80}\$)\s?:\s+(?=\D|\d[^:]*(?:\bis\b|=))")
+
+
+# "..., and using sin 80 = ..., it is equal to 2": what it follows from stands before the value.
+_FRONTED = re.compile(
+    r"[,;]?\s+(?:and|then|so|now),?\s+(?:using|since|as|because|with|by|for|when|if)\b[^,;]*,\s+(?=(?:it|this|that|we|the)\b[^,;]*\x01)"
+)
+
+
+def _without_rejected(sentence: str) -> str:
+    """Without what is said to be no solution: "...; the candidate x = -1 is extraneous, as ..."."""
+    masked = _mask(sentence)
+    if only := _ONLY.search(masked):
+        return sentence[only.start("value") : only.end("value")]
+    for rejected in reversed(list(_REJECTED.finditer(masked))):
+        if rejected.start() and find_formulas(sentence[: rejected.start()]):
+            return sentence[: rejected.start()]
+    return sentence
+
+
+_REJECTED = re.compile(
+    r"\s*(?:[;,.(]|\bwhile|\bbut|\band)(?:\s+(?:while|but|and|the|other|second|candidate|value|root|solution|case))*\s+\x01+\s+"
+    r"(?:is|are|was|must be|has to be|does|gives|makes)\s+(?:\w+\s+){0,2}?"
+    r"(?:extraneous|rejected|discarded|invalid|spurious|impossible|excluded|not|no|dropped|ruled|negative|undefined)\b.*|"
+    r"\s*\(\s*(?:rejecting|discarding|since|as|because)\b[^()]*\)|[,;]\s+(?:rejecting|discarding|dropping|excluding)\b.*",
+    re.DOTALL | re.IGNORECASE,
+)
+_ONLY = re.compile(
+    r"\b[Oo]nly\s+(?P<value>\x01+)\s+(?:is|works|lies|remains|satisf\w+|fits|counts|belongs|can be|makes sense"
+    r"|survives|qualifies)\b"
+)
 
 
 def _restated(sentence: str) -> str:
@@ -43,7 +95,11 @@ def _restated(sentence: str) -> str:
     return sentence[words.end() :] if words and _value_in(sentence[words.end() :]) else sentence
 
 
-_RESTATES = re.compile(r"(?<!\w)(?:i\.\s?e\.|that is,?|namely|in other words|or equivalently),?\s", re.IGNORECASE)
+_RESTATES = re.compile(
+    r"(?<!\w)(?:i\.\s?e\.|that is,?|namely|in other words|or equivalently|soit|cioè|es decir|d\.\s?h\.|das heißt"
+    r"|ou seja|то есть),?\s",
+    re.IGNORECASE,
+)
 
 
 def _last_cell(line: str) -> str:
@@ -109,8 +165,9 @@ _CLAUSE = re.compile(
     [,;]?\s*
     (?:
         \b(?:because|since|as|where|when|whenever|if|for|with|attained|achieved|occurring|by|after|instead|rather|not|but|given
-           |using|at|although|while|who|weil|da|car|parce|porque|perché|если|так\ как)\b
+           |using|at|although|while|who|pour|für|para|weil|da|car|parce|porque|perché|если|так\ как)\b
       | \b(?:and|but)\ not\b
+      | \band\ (?:there\ (?:can|is\ no|are\ no)|no\ other\b|it\ is\ the\ only)
       | \band\ (?:its|her|his|their|the\ (?:other|remainder|rest))\b
         # "..., which is 20" goes on to the value.
       | \bwhich\b(?!\s+(?:is|equals|gives|(?:rounds|simplifies|reduces|comes)\ to)\s+[-$€£\d\x01\\])
@@ -121,7 +178,10 @@ _CLAUSE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _AT_SEVERAL = re.compile(r",?\s*(?:at|for|when)\s+\x01+,?\s+(?:and|or)\s+\x01")
-_SO = re.compile(r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning)\b|[,;:]?\s*(?:所以|因此|故)", re.IGNORECASE)
+_SO = re.compile(
+    r"[,;]?\s*\b(?:so|therefore|thus|hence|giving|meaning|donc|somit|daher|quindi|portanto|entonces)\b|[,;:]?\s*(?:所以|因此|故)",
+    re.IGNORECASE,
+)
 _COPULA = re.compile(
     r"""
     \b(?:is|are|(?:that|it|there|here)['’]s|was|were|equals?|be|becomes?|remains?|gives?|giving|yields?|gets?|obtain|find
@@ -184,6 +244,8 @@ def split_sentences(text: str) -> Iterator[str]:
     for ends in re.finditer(r"(?<=[.!?])[*_)\"”]*\s+(?=\S)|[。！？]\s*|\n+", masked):
         if _ABBREVIATION.search(masked[start : ends.start()]) and "\n" not in ends[0]:
             continue
+        if masked[: ends.start()].endswith("..") and not masked[ends.end()].isupper() and "\n" not in ends[0]:
+            continue  # 1 + 2 + ... + n
         if text[start : ends.start()].strip():
             yield text[start : ends.end()].strip()
         start = ends.end()
@@ -231,13 +293,20 @@ _OTHER_SCRIPT = re.compile(
     r"(?<=[\d}])\s*(?!\d)[\u0400-\u04ff\u0600-\u06ff\u0900-\u097f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af].*$"
 )
 _BY_DOTS = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+\s*[€$£]?")
-_NO_UNIT = re.compile(r"\b(?:pi|sqrt|sin|cos|tan|log|ln|exp|and|or|percent|pct|percentage|mod|choose|to)\b|\d[a-z]$")
+_NO_UNIT = re.compile(
+    r"\b(?:pi|sqrt|sin|cos|tan|log|ln|exp|and|or|percent|pct|percentage|mod|choose|to|hundred|thousand|million|billion|trillion)\b|\d[a-z]$"
+)
 
 
 def _plain_value(text: str) -> str | None:
     """Of a text without formulas: the text itself where it is an expression, else the last expression or number in it."""
     text = re.sub(r"(?<=[\d*])!$", "", text.strip().rstrip("."))  # a cheer, not a factorial
+    text = re.sub(r"(?<=[\d)])\s+(?:ou|oder|o|или|u)\s+(?=[A-Za-z]\s?=|[-−]?\d)", " or ", text)
+    text = re.sub(r"(?<=[\d)])\s+(?:et|und|y|e|и)\s+(?=[A-Za-z]\s?=|[-−]?\d)", " and ", text)
+    text = re.sub(r"<sup>([^<>]*)</sup>", r"^{\1}", text)
     text = re.sub(r"(?<=\d)\s+to\s+(?=\d)", ":", text)
+    if time := _TIME_LAST.search(text):
+        return time[1]
     if re.search(r"\b(?:probability|chances?)\b", text, re.IGNORECASE):
         text = re.sub(r"(\d)\s+(?:in|out of)\s+(?=\d)", r"\1/", text)
     copula = last_of(_COPULA.finditer(text))
@@ -248,13 +317,24 @@ def _plain_value(text: str) -> str | None:
     if copula and (re.search(r"\d", text[copula.end() :]) or not re.search(r"\d", text)):
         text = text[copula.end() :]
     runs = [run.strip(" \t\n,;:.") for run in _RUN.findall(text)]
-    runs = [run for run in runs if re.search(r"[\d∞]", run) and _OPERATOR.search(run[1:])]
+    runs = [_SOLVED.sub(r"\1", run) for run in runs if re.search(r"[\d∞]", run) and _OPERATOR.search(run[1:])]
     if runs and not re.fullmatch(r"[\d.,/ :-]+", runs[-1]):
         return to_latex(re.sub(r"^(?:a|I|A)\s+(?=[\w(])|\s(?:a|I|or|and)$|^(?:and|or)\s", "", runs[-1]))
     number = last_of(find_numbers(text)) or _spelled_number(text)
     if number is None:
         return None
     return f"{number}\\%" if number.percent else str(number)
+
+
+# "ends at 4:30 p.m.", "they share it 2:3:5"
+_TIME_LAST = re.compile(
+    r"(?<![\d:.])(\d{1,3}(?::\d{1,3}){1,3})\**(?:\s?[ap]\.?\s?m\.?|\s?Uhr|\s?h|\s?o['’]clock)?[\s.*!_)]*\Z",
+    re.IGNORECASE,
+)
+
+
+# "3x + 4 = 61, x = 19": an equation and its solution.
+_SOLVED = re.compile(r"\A[^=,]*[A-Za-z\d)]\s*[-+*/^][^=,]*=[^=,]*,\s*([A-Za-z]\s*=\s*[^=,]+)\Z")
 
 
 def _spelled_number(text: str) -> WrittenNumber | None:

@@ -18,11 +18,12 @@ from themis.memory.scoring.words import shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 
 # What wants a name, and names that nothing else in these tests has.
-_THINGS = (
+_NOUNS = (
     "allotment", "balloon", "barge", "bookshop", "canoe", "caravan", "cider", "cottage", "donkey", "goat", "hedgehog",
     "kayak", "locomotive", "loom", "owl", "parrot", "pony", "puppet", "raft", "robot", "rowing boat", "sheepdog", "sledge",
     "sourdough starter", "tandem", "telescope", "tortoise", "tractor", "tugboat", "wheelbarrow",
 )  # fmt: skip
+_THINGS = tuple(f"{old} {noun}" for old in ("big", "first", "new", "old", "second", "small") for noun in _NOUNS)
 _HEADS = ("Bram", "Cinder", "Drift", "Ember", "Fiddle", "Glimmer", "Hob", "Jubi", "Kindle", "Lark", "Mizzle", "Nimb",
           "Pebble", "Quill", "Rumble", "Saffr", "Thistle", "Umbr", "Wander", "Zeph")  # fmt: skip
 _TAILS = (
@@ -51,12 +52,13 @@ PROMISES = (
     "an epitaph", "an ode", "an opening line", "an oracle",
 )  # fmt: skip
 OCCASIONS = (
-    "the boat race", "the bonfire night", "the cheese fair", "the chess final", "the choir trip", "the dog show",
-    "the flower market", "the housewarming", "the ice festival", "the jumble sale", "the kite day", "the lantern walk",
-    "the midsummer ball", "the mushroom hunt", "the open day", "the picnic", "the rose show", "the school reunion",
-    "the spring cleaning", "the street party", "the tombola", "the village fete", "the wine tasting", "the winter fair",
+    "boat race", "bonfire night", "cheese fair", "chess final", "choir trip", "dog show",
+    "flower market", "housewarming", "ice festival", "jumble sale", "kite day", "lantern walk",
+    "midsummer ball", "mushroom hunt", "open day", "picnic", "rose show", "school reunion",
+    "spring cleaning", "street party", "tombola", "village fete", "wine tasting", "winter fair",
 )  # fmt: skip
 _NAME = any_of(NAMES)
+_OCCASION = rf"the \w+ (?:{any_of(OCCASIONS)})"
 _NAMING = Phrasing(
     "I cannot decide what to call my {thing}: {a}, {b} or {c}. Choose one for me.",
     "My {thing} [needs|wants] a name, and [you shall give it|it should come from you]: {a}, {b} or {c}? Pick one.",
@@ -71,7 +73,7 @@ _PROMISING = Phrasing(
     "Everybody [does|brings] something at {occasion}. Will you give us {a}, {b} or {c}? Commit yourself to one.",
     "I have put you down for {occasion}, but not yet for what: {a}, {b} or {c}? Give me your word on one.",
     "[Let us|Shall we] fix what you owe me at {occasion}: {a}, {b} or {c}. Say which one you promise.",
-    occasion=any_of(OCCASIONS), a=any_of(PROMISES), b=any_of(PROMISES), c=any_of(PROMISES),
+    occasion=_OCCASION, a=any_of(PROMISES), b=any_of(PROMISES), c=any_of(PROMISES),
 )  # fmt: skip
 _ASK_NAME = Phrasing(
     "Which name did you choose for my {thing}? Answer with the name.",
@@ -83,7 +85,7 @@ _ASK_PROMISE = Phrasing(
     "What was it that you promised me for {occasion}? Answer with that one thing.",
     "You gave me your word on something for {occasion}. On what? Answer with that one thing.",
     "What do you owe me at {occasion}? Answer with that one thing.",
-    occasion=any_of(OCCASIONS),
+    occasion=_OCCASION,
 )
 
 
@@ -114,7 +116,7 @@ class OwnWords(BuiltinTest):
                 asked = _NAMING.say(rng, thing=about, a=options[0], b=options[1], c=options[2])
                 again = _ASK_NAME.say(rng, thing=about)
             else:
-                about = self.world.draw(rng, "occasion", OCCASIONS)
+                about = f"the {self.world.towns(rng, 1)[0]} {rng.choice(OCCASIONS)}"
                 options = rng.sample(PROMISES, 3)
                 asked = _PROMISING.say(rng, occasion=about, a=options[0], b=options[1], c=options[2])
                 again = _ASK_PROMISE.say(rng, occasion=about)

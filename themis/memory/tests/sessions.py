@@ -33,9 +33,10 @@ MATTERS = (
     "the rehearsal plan", "the seating", "the spare parts", "the sponsors", "the ticket price", "the timetable",
     "the translation", "the transport", "the varnish", "the ventilation",
 )  # fmt: skip
+_PROJECT = rf"\w+ (?:{any_of(_PROJECTS)})"
 _DATE = rf"\d{{1,2}} (?:{'|'.join(MONTHS)})"
 _SLOTS = {
-    "day": any_of(WEEKDAYS), "date": _DATE, "project": any_of(_PROJECTS), "matter": any_of(MATTERS),
+    "day": any_of(WEEKDAYS), "date": _DATE, "project": _PROJECT, "matter": any_of(MATTERS),
     "plan": any_of(MATTERS),
 }  # fmt: skip
 _OPENING = Phrasing(
@@ -60,7 +61,7 @@ _SETTLED = Phrasing(
 _ASK_WHICH = Phrasing(
     "What did we deal with in {when} session about the {project}? Name that one matter only.",
     "Which matter was it that we settled in {when} session about the {project}? Name that one matter only.",
-    when=rf"today's|yesterday's|last \w+'s|the {_DATE}", project=any_of(_PROJECTS),
+    when=rf"today's|yesterday's|last \w+'s|the {_DATE}", project=_PROJECT,
 )  # fmt: skip
 _ASK_DAY = Phrasing(
     "On which day of the week did we deal with {matter} in our sessions about the {project}? Answer with the day only.",
@@ -70,7 +71,7 @@ _ASK_DAY = Phrasing(
 _ASK_ORDER = Phrasing(
     "In which order did our sessions about the {project} deal with these: {matters}? Answer with a JSON list, the earliest "
     "first.",
-    project=any_of(_PROJECTS), matters=r"[\w, ]+",
+    project=_PROJECT, matters=r"[\w, ]+",
 )  # fmt: skip
 
 
@@ -108,7 +109,7 @@ class Sessions(BuiltinTest):
             example_id=str(number),
             expected_responses=[matters[: self.sessions]],
             material={
-                "project": self.world.draw(rng, "project", _PROJECTS),
+                "project": f"{self.world.towns(rng, 1)[0]} {rng.choice(_PROJECTS)}",
                 "told": told,
                 "which": rng.randrange(self.sessions),
                 "day_of": rng.randrange(self.sessions),

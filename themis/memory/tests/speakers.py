@@ -223,7 +223,7 @@ class Confidence(BuiltinTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         people = self.world.first_names(rng, 2 * (self.secrets + 1))
-        presents = self.world.sample(rng, "present", PRESENTS, 2 * (self.secrets + 1))
+        presents = rng.sample(PRESENTS, 2 * (self.secrets + 1))
         statements, asked = [], []
         for pair in range(self.secrets + 1):
             who, other = people[2 * pair : 2 * pair + 2]

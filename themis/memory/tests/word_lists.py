@@ -74,7 +74,11 @@ _STEMS = (
 SURNAMES = _REAL_SURNAMES + tuple(
     stem + end for end in ("acott", "enshaw", "erby", "inson", "owitz", "stroem", "ubeck") for stem in _STEMS
 )
-TOWNS = tuple(stem + end for end in ("burgh", "enmouth", "haven", "iminster", "stead", "wick") for stem in _STEMS)
+TOWNS = tuple(
+    stem + end
+    for end in ("bourne", "burgh", "enmouth", "garth", "haven", "hythe", "iminster", "royd", "stead", "wick")
+    for stem in _STEMS
+)
 # Places of which a test needs one or two of its own: more than a thousand, for conversations of hundreds of tests.
 VILLAGES = tuple(
     stem + end
