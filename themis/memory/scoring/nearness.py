@@ -182,8 +182,8 @@ _DESCRIBED = re.compile(
 _ONE_OF = re.compile(r"\W*(?:an?|one|another) ")
 # Speaks of the conversation, not of what was asked.
 _REFUSED = re.compile(
-    r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know|happy to|anything else|noted"
-    r"|got it|thank|thanks"
+    r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know"
+    r"|happy to|anything else|noted|got it|thank|thanks"
     r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer"
     r"|name)|whichever"
     r"|whatever|several|null|all (?:three|two|four|five|of)|both|not|never|nothing|cannot|unable|refuse|decline"
