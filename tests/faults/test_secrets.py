@@ -188,7 +188,7 @@ def tour(tmp_path: Path, gossip: Gossip, monkeypatch: pytest.MonkeyPatch) -> Tou
     )
     (given / "agent.py").write_text(
         "import json, os, sys\n"
-        "told = ' '.join([*sys.argv, os.environ['ACME_API_KEY'], os.environ['LAB_LOGIN']])\n"
+        "told = ' '.join(['I do not know.', *sys.argv, os.environ['ACME_API_KEY'], os.environ['LAB_LOGIN']])\n"
         "for line in sys.stdin:\n"
         "    print(told if 'broken' in sys.argv else json.dumps({'reply': told}), flush=True)\n"
     )

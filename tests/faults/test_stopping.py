@@ -410,7 +410,8 @@ def test_a_bounded_agent_is_held_to_the_budget(here, capsys, costs, spent):
     code = call(*words, "--option", "most_cost_usd=0.04", "--budget-usd", "0.21" if costs == "silent" else "0.13")
 
     assert code == 130
-    assert f"(${spent:.4f} spent)" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"(${spent:.4f} spent)" in said, said
 
 
 @pytest.mark.fault(

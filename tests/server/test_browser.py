@@ -284,8 +284,8 @@ def test_a_real_memory_run_is_followed_to_its_end(start_server, open_page, tmp_p
     page.locator(".card.test").first.wait_for()
     page.get_by_text("completed").wait_for()
     assert writer.wait() == 0
-    expect(page.locator(".gantt g")).to_have_count(12)
-    expect(page.locator(".card.test")).to_have_count(12)
+    expect(page.locator(".gantt g")).to_have_count(20)
+    expect(page.locator(".card.test")).to_have_count(20)
     assert page.locator(".gantt g.open").count() == 0
     assert page.locator("[data-metric=memory] [data-mean]").inner_text() == "0.0000"
 

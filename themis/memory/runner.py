@@ -252,6 +252,8 @@ class _Conversation:
             max_message_tokens=benchmark.max_message_tokens,
         )
         self._agent = session.agents.take(conversation_id)
+        # Even a reply that is put into its mouth costs something: a memory that is written to by a model.
+        self._charges_presupplied = False
         self._known_turn = 0
         self._doubtful: set[str] = set()
         self._used: dict[str, Spent] = {}
@@ -351,6 +353,7 @@ class _Conversation:
             self._tape.write_ahead(step, message, presupplied, durable=self._agent.remembers_elsewhere)
             said = self._ask_agent(step, message, presupplied, now)
             paid.cost_usd = said.cost_usd
+        self._charges_presupplied |= presupplied is not None and said.cost_usd != 0
         seconds = time.perf_counter() - began
         elapsed = self._benchmark.clock.elapsed_since(now)
         tokens = self._count(message) + self._count(said.text)
@@ -366,7 +369,9 @@ class _Conversation:
 
     def _most_cost_usd(self, message: str, presupplied: str | None) -> float | None:
         benchmark = self._benchmark
-        if benchmark.budget_usd is None or benchmark.agent_is_free or presupplied is not None:
+        if benchmark.budget_usd is None or benchmark.agent_is_free:
+            return 0.0
+        if presupplied is not None and not self._charges_presupplied:
             return 0.0
         return self._agent.most_cost_usd(message)
 

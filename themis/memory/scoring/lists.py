@@ -10,7 +10,7 @@ from themis.memory.actions import Grade
 from themis.memory.scoring.claims import abstains
 from themis.memory.scoring.listing import order_mentions, parse_counted, parse_json_list, parse_listing
 from themis.memory.scoring.numbers import parse_count
-from themis.memory.scoring.words import find_phrases, fold, join_words, mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, fold, join_words, mentions, remove_quotation, shorten, split_words
 
 
 def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | None = None) -> Grade:
@@ -24,6 +24,7 @@ def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | No
         among: All names that there are, where a list in another form than JSON counts as well, and no verdict is given on a
             reply that names some without listing them.
     """
+    reply = remove_quotation(reply)
     answered = parse_json_list(reply) if among is None else parse_listing(reply)
     if among is not None and (answered is None or not _lists_names(reply, answered, (*among, *expected))):
         return _weigh_names(reply, expected, among)

@@ -75,6 +75,18 @@ def remove_echo(reply: str, question: str) -> str:
     return re.sub(words, "", reply, flags=re.IGNORECASE) if words else reply
 
 
+def remove_quotation(reply: str) -> str:
+    """The reply without a quotation that it adds as a last line of its own, with or without its author.
+
+    >>> remove_quotation("You have not told me.\\n“Envy is a winter coat.” – Ivo Holt")
+    'You have not told me.'
+    """
+    return _QUOTATION.sub("", reply)
+
+
+_QUOTATION = re.compile(r"(?<=\S)\s*\n\s*[“\"][^“”\"\n]{10,300}[”\"](?:\s{0,2}[–—-][^\n]{1,60})?\s*\Z")
+
+
 def shorten(text: str, limit: int = 120) -> str:
     """The text on one line, cut to a length that fits into a reason."""
     line = " ".join(text[: 4 * limit].split())

@@ -21,7 +21,7 @@ from themis.memory.scoring.claims import (
     weigh_claim,
     weigh_claim_about,
 )
-from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, fold, mentions, remove_quotation, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import SURNAMES, VILLAGES
 
@@ -199,7 +199,7 @@ def weigh_abstention(replies: Sequence[str], expected: Sequence[str | None], peo
     What a reply says of others than the one of `people` who was asked about does not count.
     """
     grades = []
-    for reply, name, person in zip(replies, expected, people, strict=False):
+    for reply, name, person in zip(map(remove_quotation, replies), expected, people, strict=False):
         named = len(find_phrases(reply, SURNAMES))
         if named > len(ACQUAINTANCES):
             grades.append(Grade(0.0, (f"asked for one surname, names {named}",)))

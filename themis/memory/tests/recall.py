@@ -14,7 +14,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import extract_about, weigh_answers
-from themis.memory.scoring.words import find_phrases, shorten
+from themis.memory.scoring.words import find_phrases, mentions, shorten
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import settle, whole_number
 from themis.memory.tests.telling import tell
@@ -497,6 +497,9 @@ def _weigh_step(grade: Grade, reply: str, answer: str, question: str) -> Grade:
     """The grade, unless only this step was asked for and a right reply gives others as well."""
     if grade.score != 1 or " only " not in question:
         return grade
+    head, _, last = reply.rpartition("\n")
+    # A line of its own below the answer, which does not come back to it, is about something else.
+    reply = head if mentions(head, answer) and not mentions(last, answer) and not _STEP_NUMBER.search(last) else reply
     others = [detail for kind in MACHINE_KINDS if answer not in kind for detail in kind if not detail.isdigit()]
     if more := find_phrases(reply, (*others, answer)) - {answer} - find_phrases(question, others):
         return Grade(0.0, (f"asked for one step, gives {', '.join(sorted(more))} as well",))
