@@ -5,9 +5,11 @@ Everything that lm-eval's own code decides (prompts, shots, requests) is decided
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -249,7 +251,7 @@ def _load(name: str, options: TaskOptions, source: Callable[[str], Answer], *, j
     if name not in registry:
         registry[name] = _lm_entry(index_module, entry)
     state = _RandomState()
-    with state:
+    with state, _without_bytecode():
         try:
             built = factory.build(registry[name], overrides=None, registry=registry)
         except ThemisError:
@@ -271,6 +273,16 @@ def _load(name: str, options: TaskOptions, source: Callable[[str], Answer], *, j
         _configure(one, task, options)
     state.mark()
     return LoadedTasks(name, entry, options, tasks, groups, factory.configs, factory.origins, state)
+
+
+@contextlib.contextmanager
+def _without_bytecode() -> Iterator[None]:
+    """Leaves no compiled copy of a task's own code: one of the same size and second would be taken for a changed file."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def _configure(name: str, task: Task, options: TaskOptions) -> None:
