@@ -53,6 +53,7 @@ bench: $(DEV)
 
 docs: $(DEV)
 	$(BIN)/python scripts/cli_reference.py
+	$(BIN)/python scripts/completion_table.py
 	$(BIN)/python scripts/fault_table.py
 	$(BIN)/python scripts/lm_eval_table.py
 	$(BIN)/python scripts/python_reference.py

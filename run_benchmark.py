@@ -2,7 +2,13 @@
 
 import sys
 
-from themis.cli import main
+try:
+    import themis.cli.memory
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"Error: {sys.executable} has no package {error.name!r}, which Themis needs; run `make install`, then "
+        ".venv/bin/python run_benchmark.py with the same options"
+    )
 
 if __name__ == "__main__":
-    main(["memory", "run", *sys.argv[1:]])
+    themis.cli.main(["memory", "run", *sys.argv[1:]])

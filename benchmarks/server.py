@@ -21,9 +21,8 @@ from pathlib import Path
 import aiohttp
 from sqlalchemy import insert
 
-from themis.core.codec import encode
+from themis.core.codec import digest, encode
 from themis.core.entities import ModelSpec
-from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage, schema
 from themis.storage.runs import Frame
 

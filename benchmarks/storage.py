@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from themis.core.codec import canonical_json, encode
+from themis.core.codec import canonical_json, digest, encode
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -22,7 +22,6 @@ from themis.core.entities import (
     Result,
     SamplingConfig,
 )
-from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage
 from themis.storage.runs import Frame, Item, score_rows
 

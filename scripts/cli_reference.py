@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from themis.cli import EPILOG, themis
+from themis.cli.grouping import GroupedCommand, list_groups
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 
@@ -50,15 +51,27 @@ def _section(command: click.Command, context: click.Context) -> str:
             f"```text\n{usage}\n```\n",
             f"{about}\n",
             _options(command, context),
+            _examples(command),
         )
         if part.strip()
     )
 
 
 def _options(command: click.Command, context: click.Context) -> str:
-    rows = [_row(option, context) for option in command.get_params(context) if isinstance(option, click.Option)]
-    shown = [row for row in rows if row]
-    return "\n".join(["| option | |", "|---|---|", *shown, ""]) if shown else ""
+    """One table; of a command with groups, with their headings in it."""
+    options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
+    is_grouped = isinstance(command, GroupedCommand)
+    rows: list[str] = []
+    for title, of_group in list_groups(command, context) if is_grouped else [("", options)]:
+        shown = [row for option in of_group if (row := _row(option, context))]
+        rows += [f"| **{title}** | |", *shown] if is_grouped and shown else shown
+    return "\n".join(["| option | |", "|---|---|", *rows, ""]) if rows else ""
+
+
+def _examples(command: click.Command) -> str:
+    given = command.examples if isinstance(command, GroupedCommand) else ()
+    lines = [f"# {purpose}\nthemis {words}" for purpose, words in given]
+    return "```bash\n" + "\n\n".join(lines) + "\n```\n" if lines else ""
 
 
 def _row(option: click.Option, context: click.Context) -> str:

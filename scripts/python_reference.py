@@ -43,10 +43,25 @@ SECTIONS = (
         "The doors: one call for a run, and registries for what is yours. Errors stand [below](#themisexceptions).",
         except_for=(
             *("ConfigurationError", "DatasetError", "EvaluationError", "MetricError", "ProviderError", "StorageError"),
-            *("ThemisError", "__version__"),
+            *("ThemisError", "ToolError", "__version__"),
         ),
     ),
     Section("themis.api", "What stands behind the doors, for runs of either kind.", ("resume", "perform")),
+    Section(
+        "themis.experiments",
+        "Many runs asked for as one: see [experiment files](../guides/experiment-files.md). `run_experiment`, "
+        "`plan_experiment` and `ExperimentSpecification` are in [`themis`](#themis).",
+        (
+            "load_experiment",
+            "PlannedRun",
+            "ExperimentPlan",
+            "RunPlan",
+            "ExperimentResult",
+            "RunResult",
+            "EndedRun",
+            "Watch",
+        ),
+    ),
     Section(
         "themis.config.specification",
         "What a run was asked to be; arguments, files, options and stored runs all become one of these.",
@@ -59,7 +74,18 @@ SECTIONS = (
         "programs read the last ones.",
         except_for=("EvaluationSummary",),
     ),
+    Section(
+        "themis.core.thresholds",
+        "A metric's mean against a limit: see [where people work](../guides/where-people-work.md#pytest).",
+        ("Measurement", "LimitCheck"),
+    ),
     Section("themis.generation.templates", "Prompts.", ("PromptTemplate",)),
+    Section(
+        "themis.generation.tools",
+        "Tools that models may call: see [their guide](../guides/tools.md).",
+        ("Toolset", "ToolSession", "Tool", "McpServer"),
+    ),
+    Section("themis.core.messages", "What a tool returns that has more to say than a value.", ("ToolResult",)),
     Section(
         "themis.evaluation.metrics",
         "The metrics have [a page of their own](metrics.md); `themis.metric` and `themis.register_metric` add yours.",
@@ -95,12 +121,32 @@ SECTIONS = (
         "themis.presets",
         "Benchmarks and datasets by name: see [the list](benchmarks.md). Those that register and look up are in "
         "[`themis`](#themis) too.",
-        ("BenchmarkPreset", "FewShot", "Protocol", "create_dataset", "fetch_benchmark", "read_rows"),
+        ("BenchmarkPreset", "FewShot", "Protocol", "fetch_benchmark", "read_rows"),
+    ),
+    Section(
+        "themis.datasets",
+        "Rows by name; what registers and lists them is in [`themis`](#themis) too.",
+        ("create_dataset",),
+    ),
+    Section(
+        "themis.providers",
+        "Providers by name: see [their guide](../guides/providers.md). What registers and lists them is in [`themis`](#themis) "
+        "too.",
+        ("parse_model", "create_provider"),
     ),
     Section("themis.storage", "Where runs are kept."),
     Section("themis.backends.execution", "Where calls are made."),
     Section("themis.backends.storage", "The store as `evaluate(storage_backend=...)` takes it."),
-    Section("themis.experiment.export", "A report as files: see [export and share](../guides/export-and-share.md)."),
+    Section(
+        "themis.experiment.export",
+        "A report as files: see [export and share](../guides/export-and-share.md).",
+        except_for=("export_html_report", "export_report_csv", "export_report_json", "export_summary_json"),
+    ),
+    Section(
+        "themis.experiment.share",
+        "A run in one picture: see [export and share](../guides/export-and-share.md#a-badge).",
+        ("create_share_pack", "SharePack"),
+    ),
     Section(
         "themis.experiment.manifest",
         "What a run was made from, and whether another one was made from the same: see "

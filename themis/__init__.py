@@ -26,6 +26,10 @@ _EXPORTS = {
     "register_extractor": "themis.evaluation.resolve",
     "register_metric": "themis.evaluation.resolve",
     "register_provider": "themis.generation.providers",
+    "register_tool": "themis.generation.tools",
+    "plan_experiment": "themis.experiments",
+    "run_experiment": "themis.experiments",
+    "ExperimentSpecification": "themis.experiments",
     "ConfigurationError": "themis.exceptions",
     "DatasetError": "themis.exceptions",
     "EvaluationError": "themis.exceptions",
@@ -33,8 +37,12 @@ _EXPORTS = {
     "ProviderError": "themis.exceptions",
     "StorageError": "themis.exceptions",
     "ThemisError": "themis.exceptions",
+    "ToolError": "themis.exceptions",
 }
-_PACKAGES = ("comparison", "config", "core", "evaluation", "experiment", "generation", "memory", "presets", "storage")
+_PACKAGES = (
+    *("backends", "comparison", "config", "core", "datasets", "evaluation", "experiment", "generation", "memory"),
+    *("presets", "providers", "storage"),
+)
 
 __all__ = sorted([*_EXPORTS, "__version__"])
 

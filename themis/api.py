@@ -14,38 +14,52 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from themis.config.specification import MemorySpecification, SampleSpecification, Specification, load_specification
+from themis.config.specification import SampleSpecification, Specification, load_specification
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord
-from themis.core.registry import nearest
+from themis.core.registry import Registry, nearest
 from themis.exceptions import ConfigurationError
-from themis.experiment.assemble import assemble, load_sample_specification
+from themis.experiment.assemble import load_sample_specification
 from themis.generation.limits import RateLimit
 from themis.generation.templates import PromptTemplate
 from themis.integrations.trackers import as_observers
-from themis.memory import assembling
-from themis.memory.driver import MemoryDriver
 from themis.runs.lifecycle import CURRENT_HANDLE, Driver, RunHandle, run
 from themis.runs.observers import Observer
-from themis.runs.progress import ProgressBar, is_interactive
+from themis.runs.prices import Budget
+from themis.runs.progress import make_bar
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
 
-__all__ = ["evaluate", "evaluate_async", "load_for_resuming", "perform", "resume"]
+__all__ = ["evaluate", "evaluate_async", "load_for_resuming", "make_driver", "perform", "resume"]
 
 logger = logging.getLogger(__name__)
 
+# What makes a kind of run, by the kind of its specification; the other kind is not imported.
+_DRIVERS: Registry[Callable[..., Driver]] = Registry(
+    "kind of run",
+    {"samples": "themis.experiment.assemble:assemble", "memory": "themis.memory.assembling:assemble_driver"},
+)
 # Options of the provider that may be given beside the others.
 _PROVIDER_OPTIONS = (
     *("api_key", "base_url", "api_base", "api_version", "timeout", "n_parallel", "organization", "api_type"),
-    *("region_name", "system_prompt"),
+    *("region_name", "reasoning_effort", "thinking_budget", "strict_parameters", "prompt_cache"),
 )
 
 
 def evaluate(
     benchmark_or_dataset: str | Path | Iterable[Mapping[str, Any]] | Any,
     *,
-    model: str,
+    model: str | Callable[..., Any] | object,
     limit: int | None = None,
-    prompt: str | PromptTemplate | None = None,
+    prompt: str | Sequence[Mapping[str, object]] | PromptTemplate | None = None,
+    prompt_syntax: str | None = None,
+    system_prompt: str | None = None,
+    attach: Sequence[str] = (),
+    tools: Sequence[object] = (),
+    user: Mapping[str, object] | None = None,
+    script: object = None,
+    max_turns: int = 10,
+    max_sample_tokens: int | None = None,
+    max_sample_seconds: float | None = None,
+    max_sample_usd: float | None = None,
     reference_field: str | None = None,
     dataset_id_field: str | None = None,
     metrics: Sequence[Any] | None = None,
@@ -75,6 +89,10 @@ def evaluate(
     deadline_seconds: float = 1800.0,
     rate_limit: Mapping[str, float] | RateLimit | float | None = None,
     budget_usd: float | None = None,
+    batch: bool = False,
+    batch_size: int | None = None,
+    batch_poll_seconds: float = 1.0,
+    batch_deadline_seconds: float = 86_400.0,
     keep_going: bool = False,
     provider_options: Mapping[str, Any] | None = None,
     max_records_in_memory: int | None = None,
@@ -98,9 +116,24 @@ def evaluate(
         benchmark_or_dataset: A benchmark's name, a task of lm-eval as `lm-eval:TASK`, a file (`.jsonl`, `.json`, `.csv`, `.tsv`,
             `.parquet`), a table (a DataFrame of pandas or polars, a dataset of the Hub, an Arrow table), or any
             iterable of dicts.
-        model: Who answers, as `provider/model`: `openai/gpt-4o`, `local/smollm2`, `fake/perfect`.
+        model: Who answers: a model as `provider/model` (`openai/gpt-4o`, `local/smollm2`, `fake/perfect`); a function, plain or
+            async, a class or an object of yours, which gets the prompt, the messages or the row and returns a text or a dict; a
+            function by name (`python:app.py:answer`); an application behind an address (`http://localhost:8000/ask`); a program
+            (`command:./app`); an agent that was written for memory runs, or its name (`agent:rag(openai/gpt-4o)`).
         limit: Only the first so many rows; all by default.
-        prompt: Text over the row's fields, such as `"Q: {question}"`. A benchmark has its own; rows of yours need one.
+        prompt: Text over the row's fields, such as `"Q: {question}"`, or messages of such texts. A benchmark has its own; rows of
+            yours need one, unless they have `messages`, or whoever answers gets the row.
+        prompt_syntax: `format` or `jinja`; by default known from the text.
+        system_prompt: What the system says to every row; a row's own field `system_prompt` wins.
+        attach: The row's fields that name images and files (paths, addresses, bytes) to be sent with the prompt.
+        tools: What the model may call while it answers: functions, classes, and names such as `python`, `shell`, `mcp:COMMAND`.
+        user: Somebody who talks to the model after the prompt, played by another model: `{"model": ..., "persona": ..., "goal":
+            ...}`.
+        script: A function of a row that yields what is said to the model, with the actions of a memory test; or its name.
+        max_turns: The most answers of the model in one sample, where it takes several.
+        max_sample_tokens: The most tokens of one sample, all its steps together.
+        max_sample_seconds: The most time of one sample.
+        max_sample_usd: The most that one sample may cost.
         reference_field: The row's field with the expected answer. By default `answer`, or `reference`; `""` for rows that have
             none and are only answered.
         dataset_id_field: The row's field that names it; `id` by default, the row's number where it has none.
@@ -132,6 +165,11 @@ def evaluate(
         deadline_seconds: For one answer with all its retries.
         rate_limit: Requests a minute, or `{"requests_per_minute": ..., "tokens_per_minute": ...}`.
         budget_usd: Never spend more than this on the run, earlier sessions included.
+        batch: Ask in batches, which OpenAI, Anthropic and servers that speak as they do work off within a day for half the price.
+            The run waits for them; stopped or killed, the same call finds them again and submits nothing twice.
+        batch_size: Items in a batch at most; by default as many as the provider takes (50,000 or 100,000).
+        batch_poll_seconds: Before a batch is first looked at; later looks are further apart, up to sixty times that.
+        batch_deadline_seconds: A batch that takes longer, a day by default, is cancelled, and the rest of it asked singly.
         keep_going: Go on after five equal failures in a row that every further call would meet too (a wrong key, model,
             address or option); by default the run ends there as failed.
         provider_options: Options of the provider, such as `api_key`, `base_url` or `system_prompt`.
@@ -145,10 +183,10 @@ def evaluate(
             `generation`, `metadata`, and `unsafe_code` where a task runs what the model writes.
         on_result: Called with each sample's record after it is stored; an exception ends the run.
         stop_when: Called with each verdict; a text ends the run, as the reason.
-        progress: Whether to draw a bar on stderr; by default if someone is watching.
+        progress: Whether to draw a bar on stderr or in the notebook; by default if someone is watching.
         observers: Told of the run while it goes on: trackers (`"wandb"`, `"mlflow"`, ...) and observers of your own.
         tags: Names and values that lists of runs can be filtered by.
-        **options: Options of the provider, for short: `api_key`, `base_url`, `timeout`, `system_prompt`, ...
+        **options: Options of the provider, for short: `api_key`, `base_url`, `timeout`, ...
 
     Returns:
         The report: metrics with intervals, records and failures read from the store, costs.
@@ -169,6 +207,16 @@ def evaluate(
         model=model,
         limit=limit,
         prompt=prompt,
+        prompt_syntax=prompt_syntax,
+        system_prompt=system_prompt,
+        attach=attach,
+        tools=tools,
+        user=user,
+        script=script,
+        max_turns=max_turns,
+        max_sample_tokens=max_sample_tokens,
+        max_sample_seconds=max_sample_seconds,
+        max_sample_usd=max_sample_usd,
         reference_field=reference_field,
         dataset_id_field=dataset_id_field,
         metrics=metrics,
@@ -195,6 +243,10 @@ def evaluate(
         deadline_seconds=deadline_seconds,
         **_parse_rate(rate_limit),
         budget_usd=budget_usd,
+        batch=batch,
+        batch_size=batch_size,
+        batch_poll_seconds=batch_poll_seconds,
+        batch_deadline_seconds=batch_deadline_seconds,
         keep_going=keep_going,
         provider_options=_parse_options(options, provider_options),
         max_records_in_memory=max_records_in_memory,
@@ -209,7 +261,7 @@ def evaluate(
     return perform(asked, store, on_result=on_result, stop_when=stop_when, progress=progress, observers=observers)
 
 
-async def evaluate_async(benchmark_or_dataset: Any, *, model: str, **arguments: Any) -> ExperimentReport:
+async def evaluate_async(benchmark_or_dataset: Any, *, model: object, **arguments: Any) -> ExperimentReport:
     """`evaluate` for code that runs on an event loop.
 
     Cancelling it stops the run as Ctrl-C does: calls in flight are finished and saved, the run is `interrupted`, then
@@ -265,13 +317,15 @@ def resume(
     storage: str | Path | ExperimentStorage = DEFAULT_STORAGE,
     workers: int | None = None,
     budget_usd: float | None = None,
-    execution_backend: Any = None,
+    execution_backend: object = None,
+    batch: bool | None = None,
+    cancel_batches: bool = False,
     keep_going: bool = False,
     max_records_in_memory: int | None = None,
     on_result: Callable[[GenerationRecord], Any] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     progress: bool | None = None,
-    observers: Sequence[Any] = (),
+    observers: Sequence[object] = (),
 ) -> ExperimentReport:
     """Goes on with a stored run of either kind from what the store knows of it.
 
@@ -281,11 +335,14 @@ def resume(
         workers: Calls in flight at once, in place of what the run was started with; likewise the next two.
         budget_usd: The most that the run may cost, what it has cost included.
         execution_backend: Where calls are made; for sample runs.
+        batch: Whether what is left is asked in batches, in place of what the run was started with; for sample runs. What is in
+            batches already is waited for either way.
+        cancel_batches: Cancel what is in batches, keep what they have answered, and ask nothing more.
         keep_going: Go on after failures that every further call would meet too; for sample runs.
         max_records_in_memory: How many records the report shows; all, read as they are looked at, by default.
         on_result: Called with the record of each sample or ended test after it is stored.
         stop_when: Called with each verdict; a text ends the run, as the reason.
-        progress: Whether to draw a bar on stderr; by default if someone is watching.
+        progress: Whether to draw a bar on stderr or in the notebook; by default if someone is watching.
         observers: Told of the run while it goes on.
 
     Returns:
@@ -301,7 +358,12 @@ def resume(
     ExperimentReport(first: 10 samples; ExactMatch=1.0000)
     """
     store = storage if isinstance(storage, ExperimentStorage) else ExperimentStorage(storage)
-    of_samples = {"execution_backend": execution_backend, "keep_going": keep_going or None}
+    of_samples = {
+        "execution_backend": execution_backend,
+        "batch": batch,
+        "cancel_batches": cancel_batches or None,
+        "keep_going": keep_going or None,
+    }
     changes = {
         "workers": workers,
         "budget_usd": budget_usd,
@@ -340,7 +402,8 @@ def perform(
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
     confirm: Callable[[str], bool] = lambda question: True,
     progress: bool | None = None,
-    observers: Sequence[Any] = (),
+    observers: Sequence[object] = (),
+    within: Budget | None = None,
 ) -> ExperimentReport:
     """Does what a specification asks for: a run of either kind, started or resumed.
 
@@ -350,8 +413,9 @@ def perform(
         on_result: Called with the record of each sample or ended test after it is stored.
         stop_when: Called with each verdict; a text ends the run, as the reason.
         confirm: Asked before stored definitions of memory tests are used.
-        progress: Whether to draw a bar on stderr; by default if someone is watching.
+        progress: Whether to draw a bar on stderr or in the notebook; by default if someone is watching.
         observers: Told of the run while it goes on.
+        within: A budget that this run shares with others, beside its own.
 
     Returns:
         The report on the whole run.
@@ -367,22 +431,40 @@ def perform(
         if function is not None and not callable(function):
             raise ConfigurationError(f"{name} is a function of one record, got {function!r}")
     watching: list[Observer] = [] if observers == () else as_observers(observers)
-    driver: Driver
-    if isinstance(asked, SampleSpecification):
-        driver = assemble(asked, store)
-    elif isinstance(asked, MemorySpecification):
-        driver = MemoryDriver(assembling.assemble(asked, store, reuse=confirm))
-    else:
+    driver = make_driver(asked, store, confirm)
+    if progress is not False and (bar := make_bar(progress)) is not None:
+        watching.append(bar)  # last, so that what others print stands above it
+    return run(driver, store, watching, on_result=on_result, stop_when=stop_when, within=within)
+
+
+def make_driver(
+    asked: Specification,
+    store: ExperimentStorage,
+    confirm: Callable[[str], bool] = lambda question: True,
+    *,
+    keep: bool = True,
+) -> Driver:
+    """Everything that a run of either kind is made of; what is wrong with it is found here, or when its items are read.
+
+    Args:
+        asked: What to do.
+        store: Where it is kept.
+        confirm: Asked before stored definitions of memory tests are used.
+        keep: Store definitions that are made anew; without it nothing is written.
+
+    Raises:
+        ConfigurationError: Something asked for cannot be done.
+    """
+    if not isinstance(asked, Specification):
         raise ConfigurationError(f"a specification is of samples or of memory tests, got {type(asked).__name__}")
-    if is_interactive() if progress is None else progress:
-        watching.append(ProgressBar())  # last, so that what others print stands above it
-    return run(driver, store, watching, on_result=on_result, stop_when=stop_when)
+    of_definitions = {"reuse": confirm, "keep": keep} if asked.kind == "memory" else {}
+    return _DRIVERS.get(asked.kind)(asked, store, **of_definitions)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
-def _parse_options(options: Mapping[str, Any], provider_options: Any) -> Any:
+def _parse_options(options: Mapping[str, object], provider_options: object) -> Any:
     """The provider's options, from both places where they may stand."""
     for name in options:
         if name not in _PROVIDER_OPTIONS:
@@ -416,7 +498,7 @@ def _parse_rate(value: Mapping[str, float] | RateLimit | float | None) -> dict[s
     return dict(value)
 
 
-def _open_storage(storage: Any, storage_path: str | Path | None, storage_backend: Any) -> ExperimentStorage:
+def _open_storage(storage: object, storage_path: str | Path | None, storage_backend: object) -> ExperimentStorage:
     if storage is not None and storage_path is not None:
         raise ConfigurationError("storage and storage_path mean the same; give one of them")
     chosen = storage_backend if storage_backend is not None else storage if storage is not None else storage_path

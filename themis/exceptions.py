@@ -6,10 +6,12 @@
     ├── MetricError          (ValueError)    an unknown metric, or numbers that cannot be computed
     ├── ProviderError        (KeyError)      an unknown provider, or one that cannot be built
     │   └── ProviderCallError                one call to a model failed; says whether trying again makes sense
+    ├── ToolError            (RuntimeError)  a tool could not be reached, through nobody's fault but the world's
     ├── EvaluationError      (RuntimeError)  judging could not go on
     ├── RunFailedError       (RuntimeError)  a run in which nothing worked, or nothing more would
     ├── StorageError         (RuntimeError)  the store cannot be read or written
-    │   └── RunBusyError                     another process is writing this run
+    │   ├── RunBusyError                     another process is writing this run
+    │   └── RunNotFoundError (FileNotFoundError)  no run of this id is there
     └── DependencyError      (ImportError)   an optional package is missing; the message names the pip command
     RunInterrupted           (KeyboardInterrupt)  the user stopped a run; everything finished is saved
 
@@ -31,8 +33,10 @@ __all__ = [
     "RunBusyError",
     "RunFailedError",
     "RunInterrupted",
+    "RunNotFoundError",
     "StorageError",
     "ThemisError",
+    "ToolError",
 ]
 
 
@@ -69,6 +73,7 @@ class ProviderCallError(ProviderError):
         status: The HTTP status, if there was one.
         retry_after_seconds: How long the server asked to wait.
         retryable: Whether trying again makes sense; None leaves that to the status and the text.
+        parameter: What of the request the provider refused, where it names it.
     """
 
     def __init__(
@@ -79,12 +84,21 @@ class ProviderCallError(ProviderError):
         status: int | None = None,
         retry_after_seconds: float | None = None,
         retryable: bool | None = None,
+        parameter: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.status = status
         self.retry_after_seconds = retry_after_seconds
         self.retryable = retryable
+        self.parameter = parameter
+
+
+class ToolError(ThemisError, RuntimeError):
+    """A tool could not be reached: the sample has failed, and is tried again when the run is resumed.
+
+    Whatever else a tool raises is a result that the model sees; a tool of yours raises this where the model shall not.
+    """
 
 
 class EvaluationError(ThemisError, RuntimeError):
@@ -115,6 +129,10 @@ class StorageError(ThemisError, RuntimeError):
 
 class RunBusyError(StorageError):
     """Another process holds the run's lease."""
+
+
+class RunNotFoundError(StorageError, FileNotFoundError):
+    """No run of this id is in the store, or there is no store yet."""
 
 
 class DependencyError(ThemisError, ImportError):

@@ -125,6 +125,9 @@ class Metric(ABC):
 class Extractor(Protocol):
     """Finds the answer in what the model said; raises `FieldExtractionError` where there is none.
 
+    It is given the answer without reasoning, unless an attribute `part` asks for another part: `reasoning`, `transcript` (all
+    that was said, with tool calls and what tools returned), `tool_calls` (a JSON list) or `everything`.
+
     >>> class FirstWord:
     ...     def extract(self, raw_output):
     ...         return raw_output.split()[0]
@@ -136,5 +139,5 @@ class Extractor(Protocol):
         """The answer in the text: a string, a number, or what the metrics are to compare.
 
         Args:
-            raw_output: All that the model said.
+            raw_output: What the model said, or the part of it that the extractor asks for.
         """

@@ -8,6 +8,7 @@ from pathlib import Path
 from common import BASELINE_RUN, CANDIDATE_PROMPT, CANDIDATE_RUN, DEFAULT_STORAGE, make_spec, run_spec
 
 from themis.comparison import StatisticalTest, compare_runs
+from themis.exceptions import ThemisError
 from themis.experiment import export
 
 BUNDLE = Path("outputs/countdown_bundle_v1")
@@ -22,12 +23,15 @@ artifacts = export.export_report_bundle(
     summary_path=BUNDLE / "summary.json",
     run_id=CANDIDATE_RUN,
 )
-comparison = compare_runs(
-    [BASELINE_RUN, CANDIDATE_RUN],
-    storage_path=DEFAULT_STORAGE,
-    metrics=["CountdownValidity"],
-    statistical_test=StatisticalTest.BOOTSTRAP,
-)
+try:
+    comparison = compare_runs(
+        [BASELINE_RUN, CANDIDATE_RUN],
+        storage_path=DEFAULT_STORAGE,
+        metrics=["CountdownValidity"],
+        statistical_test=StatisticalTest.BOOTSTRAP,
+    )
+except ThemisError as error:
+    raise SystemExit(f"{error} (examples/countdown/run_part5_pipeline.sh makes the runs)") from error
 row = comparison.pairwise_results[0]
 index = {
     "baseline_run_id": BASELINE_RUN,

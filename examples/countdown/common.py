@@ -44,6 +44,7 @@ __all__ = [
     "DEFAULT_API_BASE",
     "DEFAULT_MODEL",
     "DEFAULT_STORAGE",
+    "EXPERIMENT",
     "SMOKE_RUNS",
     "ChosenModel",
     "CountdownSpec",
@@ -64,9 +65,12 @@ DEFAULT_API_BASE = os.environ.get("COUNTDOWN_API_BASE", "http://localhost:1234/a
 DEFAULT_MODEL = "localchat:qwen/qwen3-1.7b"
 DEFAULT_STORAGE = ".cache/experiments"
 
-# Part 5 compares these two; Part 9 holds the manifests of these two against each other.
-BASELINE_RUN, CANDIDATE_RUN = "countdown-baseline-v1", "countdown-candidate-v1"
+# A run that the page's own Python makes has another id here, so that scripts and page can be run in any order, with other
+# models and other puzzles. Part 5 compares the first two; Part 9 holds the manifests of the two smoke runs against each other.
+BASELINE_RUN, CANDIDATE_RUN = "countdown-baseline-v1", "countdown-candidate-v1-script"
 SMOKE_RUNS = ("countdown-part6-backends-smoke", "countdown-part7-ops-smoke")
+# Retention counts the runs of each experiment by itself: those of the page are never removed for the scripts'.
+EXPERIMENT = "countdown-scripts"
 
 BASELINE_PROMPT = (
     "Solve this Countdown puzzle.\n"
@@ -129,10 +133,14 @@ def run_spec(
     max_retries: int = 3,
     storage_path: str = DEFAULT_STORAGE,
     cache: bool = True,
+    redraw: bool = False,
     on_result: Callable[[core.GenerationRecord], Any] | None = None,
     **backends: Any,
 ) -> core.ExperimentReport:
-    """Runs it, or goes on with it; `cache=False` starts it anew. `backends` are those of `themis.evaluate`."""
+    """Runs it, or goes on with it; `cache=False` starts it anew. `backends` are those of `themis.evaluate`.
+
+    What any run in the store has been answered is not asked again; with `redraw` only this run's own answers count.
+    """
     register_countdown_extensions()
     report: core.ExperimentReport = themis.evaluate(
         spec.dataset,
@@ -147,11 +155,13 @@ def run_spec(
         dataset_id_field="id",
         reference_field="reference",
         run_id=spec.run_id,
+        experiment=EXPERIMENT,
         workers=workers,
         max_retries=max_retries,
         max_records_in_memory=spec.max_records_in_memory,
         on_result=on_result,
         resume=cache,
+        cache="run" if redraw or not cache else "store",
         # The scripts are run again with another number of rows or another model: the run that was made before is then
         # kept as `<run id>@1`, and its answers are used wherever they still fit.
         allow_drift=True,
@@ -297,6 +307,7 @@ def load_countdown_for_themis(limit: int = 20, split: str = "train") -> list[dic
         rows.append(
             {
                 "id": str(puzzle.get("id", position)),
+                "numbers": numbers,
                 "numbers_str": ", ".join(map(str, numbers)),
                 "target": target,
                 "reference": {"numbers": numbers, "target": target},

@@ -25,7 +25,7 @@ try:
         statistical_test=StatisticalTest.BOOTSTRAP,
     )
 except ThemisError as error:
-    raise SystemExit(f"gate failed: {error}") from error
+    raise SystemExit(f"gate failed: {error} (examples/countdown/run_part5_pipeline.sh makes the runs)") from error
 
 row = comparison.pairwise_results[0]
 delta = row.run_b_mean - row.run_a_mean

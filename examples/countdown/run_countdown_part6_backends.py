@@ -12,7 +12,7 @@ from themis.experiment import export
 
 BUNDLE = Path("outputs/countdown_part6")
 
-spec = make_spec(run_id="countdown-part6-backends", prompt=BASELINE_PROMPT, dataset_limit=30)
+spec = make_spec(run_id="countdown-part6-backends-script", prompt=BASELINE_PROMPT, dataset_limit=30)
 with LocalExecutionBackend(max_workers=2) as execution:
     report = run_spec(
         spec, workers=2, execution_backend=execution, storage_backend=LocalFileStorageBackend(DEFAULT_STORAGE)

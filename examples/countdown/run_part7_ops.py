@@ -11,7 +11,7 @@ from common import BASELINE_PROMPT, DEFAULT_STORAGE, count_from_environment, mak
 from themis.core.entities import GenerationRecord
 from themis.storage import ExperimentStorage, RetentionPolicy
 
-RUN_ID = "countdown-part7-ops"
+RUN_ID = "countdown-part7-ops-script"
 EVENTS = Path("outputs/countdown_part7/events.jsonl")
 
 limit = count_from_environment("COUNTDOWN_LIMIT", 6)

@@ -31,8 +31,9 @@ spec = make_spec(run_id="", prompt=BASELINE_PROMPT, dataset_limit=limit)
 run_ids = []
 for repeat in range(1, repeats + 1):
     for variant, prompt in (("baseline", BASELINE_PROMPT), ("candidate", CANDIDATE_PROMPT)):
-        run_ids.append(f"countdown-part8-{variant}-r{repeat}")
-        run_spec(replace(spec, run_id=run_ids[-1], prompt=prompt), max_retries=2)
+        run_ids.append(f"countdown-part8-{variant}-r{repeat}-script")
+        # A repetition that took another one's answers would repeat nothing.
+        run_spec(replace(spec, run_id=run_ids[-1], prompt=prompt), max_retries=2, redraw=True)
 
 tested = ComparisonEngine(storage_path=DEFAULT_STORAGE, statistical_test=StatisticalTest.T_TEST).compare_runs(
     run_ids, metrics=[METRIC]

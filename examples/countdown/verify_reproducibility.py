@@ -13,7 +13,9 @@ try:
     manifest = snapshot.get("reproducibility_manifest", {})
     validate_reproducibility_manifest(manifest)
 except ThemisError as error:
-    raise SystemExit(f"not reproducible: {error}") from error
+    raise SystemExit(
+        f"not reproducible: {error} (examples/countdown/run_countdown_candidate.py makes the run)"
+    ) from error
 
 facts = {
     "manifest_hash": snapshot.get("manifest_hash"),

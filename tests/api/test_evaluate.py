@@ -6,6 +6,8 @@ import asyncio
 import json
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from themis.exceptions import (
     DatasetError,
     MetricError,
     ProviderError,
+    RunBusyError,
     RunFailedError,
     RunInterrupted,
 )
@@ -433,6 +436,23 @@ def test_answers_alone_are_had_without_a_reference_when_that_is_said(adder, tmp_
 def test_a_model_is_required():
     with pytest.raises(TypeError):
         themis.evaluate(FOUR_ROWS, prompt="{question}")
+
+
+def test_of_two_that_start_one_run_at_once_one_is_told_that_the_other_writes_it(tmp_path):
+    ask_run = partial(ask, tmp_path, model="fake/perfect?ms=5")
+    ask_run(run_id="first")
+    for number in range(8):
+        with ThreadPoolExecutor(2) as pool:
+            started = [pool.submit(ask_run, run_id=f"run-{number}") for _ in range(2)]
+        assert {type(one.exception()) for one in started} <= {type(None), RunBusyError}
+        assert any(one.exception() is None for one in started)
+
+
+def test_rows_that_are_conversations_need_no_prompt(tmp_path):
+    turns = [{"role": "user", "content": "I am Ada."}, {"role": "user", "content": "Who am I?"}]
+    rows = [{"id": "name", "messages": turns, "answer": "Ada"}]
+    report = themis.evaluate(rows, model="fake/perfect", storage=tmp_path, progress=False)
+    assert report.metric("exact_match") == 1
 
 
 def test_files_and_generators_are_datasets_too(adder, tmp_path):

@@ -136,6 +136,48 @@ def test_closing_cancels_what_is_under_way(ray_cluster, tmp_path):
     wait_until(cancelled.exists)
 
 
+def test_what_does_not_mind_being_interrupted_is_killed_and_gives_its_place_back(ray_cluster, tmp_path):
+    began = tmp_path / "began"
+
+    def stubborn(number: int) -> Iterator[int]:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        yield os.getpid()
+        began.touch()
+        while True:
+            time.sleep(0.02)
+
+    results = RayExecutionBackend().stream(stubborn, [1])
+    _, process = next(results)
+    # Before, Ray itself would end it where it hands on what was yielded.
+    wait_until(began.exists)
+    results.close()
+    wait_until(lambda: not Path(f"/proc/{process}").exists())
+
+
+def test_a_task_can_be_interrupted_in_a_process_where_another_has_switched_that_off(ray_cluster, tmp_path):
+    def switch_off(number: int) -> int:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return os.getpid()
+
+    def endless(number: int) -> Iterator[int]:
+        yield os.getpid()
+        try:
+            began.touch()
+            while True:
+                time.sleep(0.02)
+        except KeyboardInterrupt:
+            cancelled.touch()
+            raise
+
+    backend, began, cancelled = RayExecutionBackend(), tmp_path / "began", tmp_path / "cancelled"
+    assert set(backend.map(switch_off, range(8)))
+    results = backend.stream(endless, [1])
+    next(results)
+    wait_until(began.exists)
+    results.close()
+    wait_until(cancelled.exists)
+
+
 def test_a_result_that_does_not_come_in_time_is_an_error(ray_cluster, tmp_path):
     def when_allowed(path: Path) -> None:
         while not path.exists():

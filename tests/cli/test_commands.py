@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from themis.cli import COMMANDS
+from themis.cli.doctor import EXTRAS
 from themis.cli.listing import LISTED
 from themis.storage import ExperimentStorage
+
+PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -51,6 +55,17 @@ def test_eval_stores_a_run_that_list_and_show_find(themis):
     }
     assert set(shown["metrics"]["ExactMatch"]) >= {"mean", "count", "failed", "stderr", "ci"}
     assert shown["tags"] == {"team": "a"}
+
+
+def test_show_says_how_a_run_stands_in_the_words_of_the_list(themis, here):
+    (here / "app.py").write_text("def answer(row):\n    return 'x' if row['n'] else 1 / 0\n")
+    (here / "rows.jsonl").write_text('{"n": 0, "answer": "x"}\n{"n": 1, "answer": "x"}\n')
+    themis(
+        "eval", "rows.jsonl", "-m", "python:app.py:answer", "--prompt", "{n}", "--max-retries", "1", "--run-id", "half"
+    )
+
+    assert "half [completed, 1 of 2 failed]" in themis("list", "runs").out
+    assert "half  [completed, 1 of 2 failed]" in themis("show", "half").out
 
 
 def test_json_keeps_stdout_clean(themis):
@@ -190,6 +205,14 @@ def test_a_damaged_store_is_salvaged_and_the_damaged_file_kept(themis, here):
     assert kept.read_bytes() == bytes(data)
     survivors = len(ExperimentStorage(path.parent).load_cached_records("big"))
     assert 1000 < survivors <= 2000
+
+
+def test_doctor_and_the_readme_know_every_extra():
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    told = (PROJECT / "README.md").read_text().partition("Extras: ")[2]
+
+    assert set(EXTRAS) == {name for name, packages in extras.items() if packages} - {"all", "dev"}
+    assert [name for name in extras if f"`{name}`" not in told] == ["dev"]
 
 
 def test_doctor_has_one_line_for_everything_and_fails_on_a_problem(themis, here):

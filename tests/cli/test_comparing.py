@@ -57,10 +57,16 @@ def test_compare_can_leave_p_values_uncorrected(themis):
 
 
 def test_compare_writes_a_page_and_prints_tables(themis, tmp_path):
-    code, out, err = themis("compare", "baseline", "candidate", "--html", str(tmp_path / "out" / "c.html"))
-    assert (code, out) == (0, "")
-    assert "wrote" in err
-    assert "<svg" in (tmp_path / "out" / "c.html").read_text(encoding="utf-8")
+    files = {suffix: tmp_path / "out" / f"c.{suffix}" for suffix in ("html", "json", "md", "tex")}
+    outputs = [word for path in files.values() for word in ("--output", str(path))]
+    code, out, err = themis("compare", "baseline", "candidate", *outputs)
+    assert (code, out.splitlines()[1]) == (0, "COMPARISON REPORT")
+    assert err.count("wrote ") == 4
+    written = {suffix: path.read_text(encoding="utf-8") for suffix, path in files.items()}
+    assert "<svg" in written["html"]
+    assert json.loads(written["json"])["run_ids"] == ["baseline", "candidate"]
+    assert written["md"].startswith("| Metric |")
+    assert written["tex"].startswith(r"\begin{tabular}")
     assert themis("compare", "baseline", "candidate", "--latex")[1].startswith(r"\begin{tabular}")
     assert themis("compare", "baseline", "candidate", "--markdown")[1].startswith("| Metric |")
 
@@ -129,3 +135,10 @@ def test_power_says_what_the_items_show_and_what_a_difference_needs(themis):
     assert payload["n"] == 40
     assert 0 < payload["detectable_difference"] < 0.4
     assert payload["required_n"] is None
+
+
+def test_compare_says_before_it_compares_that_it_cannot_write_such_a_file(themis):
+    code, out, err = themis("compare", "baseline", "candidate", "-o", "comparison.docx")
+
+    assert (code, out) == (2, "")
+    assert "a comparison is written as .html, .json, .md or .tex, got 'comparison.docx'" in err

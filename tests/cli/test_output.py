@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from themis.cli import themis as command_line
 from themis.cli.terminal import wrap_text
 
 TEXTS = st.lists(st.text(alphabet="ab-/ ", max_size=60), max_size=4).map("\n".join)
@@ -72,3 +75,17 @@ def in_a_terminal(command: list[str], environment: dict[str, str]) -> str:
             while part := file.read(4096):
                 parts.append(part)
     return b"".join(parts).decode()
+
+
+def test_what_code_of_the_user_prints_does_not_stand_in_the_json(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "question": "ab", "answer": "AB"}\n')
+    (tmp_path / "app.py").write_text(
+        "print('loaded')\n\ndef answer(prompt):\n    print('asked')\n    return prompt.upper()\n"
+    )
+    words = ["eval", "rows.jsonl", "--load", "app.py", "-m", "python:app.py:answer", "--storage", "store", "--json"]
+    result = CliRunner().invoke(command_line, words)
+
+    assert json.loads(result.stdout)["status"] == "completed", result.output
+    assert result.stderr.count("asked") == 1
+    assert "loaded" in result.stderr

@@ -17,6 +17,7 @@ from statsmodels.stats.multitest import multipletests
 import themis
 from themis.comparison import ComparisonEngine, StatisticalTest, compare_runs
 from themis.comparison.scores import RunScores, align
+from themis.core.codec import digest
 from themis.core.entities import (
     GenerationRecord,
     ModelOutput,
@@ -24,7 +25,6 @@ from themis.core.entities import (
     PromptSpec,
     Result,
 )
-from themis.core.fingerprint import digest
 from themis.exceptions import ConfigurationError, MetricError, RunFailedError, StorageError
 from themis.storage import ExperimentStorage
 from themis.storage.runs import SCORED, Frame, Item, ScoreRow

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scored_runs import Number, scored_run
 
 from themis.comparison import ComparisonEngine
+from themis.comparison.latex import latex_table
 from themis.comparison.pages import comparison_page, forest_plot
-from themis.comparison.reports import ComparisonResult, latex_table, markdown_table
+from themis.comparison.reports import ComparisonResult, markdown_table
 
 HOSTILE = '<script>alert("x")</script>|_100%_'
 

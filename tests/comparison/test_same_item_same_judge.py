@@ -12,8 +12,9 @@ from themis.comparison import ComparisonEngine, Gate, StopWhenDecided, compare_r
 from themis.comparison.diff import write_diff
 from themis.comparison.gate import github_summary, junit_xml
 from themis.comparison.judging import compare_judging
+from themis.comparison.latex import latex_table
 from themis.comparison.pages import comparison_page
-from themis.comparison.reports import latex_table, markdown_table
+from themis.comparison.reports import markdown_table
 from themis.core.codec import encode
 from themis.evaluation.metrics import Numeric
 from themis.exceptions import MetricError

@@ -260,8 +260,8 @@ def test_corrections_agree_with_statsmodels():
             p_values = np.round(p_values, 1)
         theirs = multipletests(p_values, method="fdr_bh")[1]
         assert np.allclose(benjamini_hochberg(p_values), theirs, rtol=0, atol=1e-12)
-        # Holm takes statsmodels fifty milliseconds.
-        if number % 10 == 0:
+        # Holm takes statsmodels a second on a busy machine.
+        if number % 50 == 0:
             theirs = multipletests(p_values, method="holm")[1]
             assert np.allclose(holm(p_values), theirs, rtol=0, atol=1e-12)
 

@@ -1,10 +1,11 @@
 """Follows a page of the tutorial's kind in a folder of its own, with stand-ins for what is not on this machine.
 
-    python -m tests.contract.following PAGE [--undouble-backslashes] [--first COMMAND] [--set NAME=VALUE]
+    python -m tests.contract.following PAGE... [--undouble-backslashes] [--first COMMAND] [--set NAME=VALUE]
 
-follows the Python of any such page and says of each block whether it works. The endpoint of the examples answers at the
-page's address, on another port, and a module `datasets` has the Hub's puzzles. `--first` is for what a page's Python takes
-for granted, such as the runs that a script of the examples makes. The tests follow our own page, shell included.
+follows the Python of any such page, or of several one after the other in one folder, and says of each block whether it works.
+The endpoint of the examples answers at the page's address, on another port, and a module `datasets` has the Hub's puzzles.
+`--first` is for what a page's Python takes for granted, such as the runs that a script of the examples makes. The tests follow
+our own page, shell included.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.contract.countdown import offline_environment, working_copy
@@ -46,15 +47,16 @@ def follow_page(
     not_typed: Iterable[str] = (),
     beside: str = "",
     first: Iterable[str] = (),
+    ports: Sequence[int] = (),
     **environment: str,
 ) -> list[Step]:
-    """The steps taken; they are also in `steps.json`."""
+    """The steps taken; they are also in `steps.json`. `ports` are those of an earlier page, so that its runs are taken up."""
     stand_in = root / "stand-ins" / "datasets.py"
-    stand_in.parent.mkdir()
+    stand_in.parent.mkdir(exist_ok=True)
     stand_in.write_text(STAND_IN_FOR_DATASETS, encoding="utf-8")
     # The page's ports may be taken here: free ones are written in their place, in the page's text before it is followed
     # and, for the scripts, in the environment.
-    endpoint_port, server_port = free_ports(2)
+    endpoint_port, server_port = ports or free_ports(2)
     endpoint = f"http://localhost:{endpoint_port}/api/v1/chat"
     settings = {
         "instead": {
@@ -90,30 +92,39 @@ def free_ports(count: int) -> list[int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Follows the Python of a page and says which blocks work.")
-    parser.add_argument("page", type=Path)
+    parser = argparse.ArgumentParser(description="Follows the Python of pages and says which blocks work.")
+    parser.add_argument("pages", type=Path, nargs="+", metavar="PAGE")
     parser.add_argument("--undouble-backslashes", action="store_true", help="the page was written with each one twice")
     parser.add_argument("--first", action="append", default=[], metavar="COMMAND", help="typed before the first block")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="in the environment")
     asked = parser.parse_args()
-    text = asked.page.read_text(encoding="utf-8")
+    environment = dict(text.split("=", 1) for text in asked.set)
+    endpoint = "python examples/countdown/solver_endpoint.py --port 1234"
+    ports, problems = free_ports(2), 0
     with tempfile.TemporaryDirectory() as folder:
         root = working_copy(Path(folder))
-        page = root / "page.md"
-        page.write_text(text.replace("\\\\", "\\") if asked.undouble_backslashes else text, encoding="utf-8")
-        endpoint = "python examples/countdown/solver_endpoint.py --port 1234"
-        environment = dict(text.split("=", 1) for text in asked.set)
-        steps = follow_page(page, root, beside=endpoint, first=asked.first, **environment)
-    for step in steps:
-        if step.problem:
-            where = f"the block at line {step.line}" if step.line else repr(step.text)
-            print(f"{where} does not work: {step.problem}")
+        for number, page in enumerate(asked.pages):
+            text = page.read_text(encoding="utf-8")
+            copy = root / "page.md"
+            copy.write_text(text.replace("\\\\", "\\") if asked.undouble_backslashes else text, encoding="utf-8")
+            first = asked.first if number == 0 else ()
+            steps = follow_page(copy, root, beside=endpoint, first=first, ports=ports, **environment)
+            problems += print_outcome(steps)
+    return int(problems > 0)
+
+
+def print_outcome(steps: Sequence[Step]) -> int:
+    """Says which steps do not work; how many."""
+    failed = [step for step in steps if step.problem]
+    for step in failed:
+        where = f"the block at line {step.line}" if step.line else repr(step.text)
+        print(f"{where} does not work: {step.problem}")
     python = [step for step in steps if step.language == "python"]
-    working = [step for step in python if not step.problem]
+    calls = sum(step.calls for step in steps)
     print(
-        f"{len(working)} of {len(python)} Python blocks work, with {sum(step.calls for step in steps)} questions asked"
+        f"{sum(not step.problem for step in python)} of {len(python)} Python blocks work, with {calls} questions asked"
     )
-    return int(any(step.problem for step in steps))
+    return len(failed)
 
 
 if __name__ == "__main__":

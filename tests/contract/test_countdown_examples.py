@@ -78,7 +78,7 @@ def test_part_7_with_more_puzzles_keeps_the_smaller_run(clone: Path):
     assert facts(done)["retained_generation_records"] == "20"
     assert facts(done)["dropped_generation_records"] == "5"
     totals = {run.run_id: run.total_samples for run in ExperimentStorage(clone / ".cache" / "experiments").list_runs()}
-    assert totals == {"countdown-part7-ops": 25, "countdown-part7-ops@1": 3}
+    assert totals == {"countdown-part7-ops-script": 25, "countdown-part7-ops-script@1": 3}
 
 
 def test_part_8_compares_four_puzzles_once(clone: Path):
@@ -87,7 +87,7 @@ def test_part_8_compares_four_puzzles_once(clone: Path):
     assert done.returncode == 0, done.stderr
     assert steps_of(done) == ["1 x 2 runs of 4 puzzles, compared", "done"]
     said = facts(done)
-    assert said["t_test"].startswith("countdown-part8-baseline-r1 countdown-part8-candidate-r1 ")
+    assert said["t_test"].startswith("countdown-part8-baseline-r1-script countdown-part8-candidate-r1-script ")
     assert said["bootstrap_mode"] == "ci_only"
     assert re.fullmatch(r"\(\S+, \S+\)", said["bootstrap_ci"])
     assert (said["n_common"], said["dataset_limit"], said["repeats"]) == ("4", "4", "1")
@@ -100,7 +100,7 @@ def test_part_8_repeats_as_often_as_it_is_told(clone: Path):
     assert done.stdout.count("t_test ") == 2
     runs = ExperimentStorage(clone / ".cache" / "experiments").list_runs()
     assert sorted(run.run_id for run in runs) == [
-        f"countdown-part8-{prompt}-r{repeat}" for prompt in ("baseline", "candidate") for repeat in (1, 2)
+        f"countdown-part8-{prompt}-r{repeat}-script" for prompt in ("baseline", "candidate") for repeat in (1, 2)
     ]
 
 
@@ -135,15 +135,18 @@ def test_part_1_and_part_6_run_and_publish(clone: Path):
     backends = script(clone, "run_countdown_part6_backends.py", **GENERATED)
     published = script(clone, "publish_countdown_part6.py")
 
-    assert re.fullmatch(r"run_id=countdown-localchat-run\nsolve_rate=0\.\d{4}\n", first.stdout), first.stderr
+    assert re.fullmatch(r"run_id=countdown-localchat-run-script\nsolve_rate=0\.\d{4}\n", first.stdout), first.stderr
     assert re.fullmatch(
-        r"run_id=countdown-part6-backends\ncountdown_validity_mean=0\.\d{4}\nbundle_json outputs/countdown_part6/report.json\n",
+        r"run_id=countdown-part6-backends-script\ncountdown_validity_mean=0\.\d{4}\n"
+        r"bundle_json outputs/countdown_part6/report.json\n",
         backends.stdout,
     ), backends.stderr
     assert published.returncode == 0, published.stderr
     for tracker in ("wandb", "mlflow"):
         outcome = (
-            "published countdown-part6-backends" if importlib.util.find_spec(tracker) else "skipped: not installed"
+            "published countdown-part6-backends-script"
+            if importlib.util.find_spec(tracker)
+            else "skipped: not installed"
         )
         assert f"{tracker} {outcome}" in published.stdout
 
@@ -218,21 +221,23 @@ def test_the_provenance_gate_fails_on_forbidden_drift_and_writes_why(clone: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "missing"),
+    ("name", "missing", "made_by"),
     [
-        ("verify_reproducibility.py", "countdown-candidate-v1"),
-        ("gate_candidate.py", "countdown-baseline-v1"),
-        ("publish_countdown_part6.py", "outputs/countdown_part6/report.json"),
-        ("build_manifest_index.py", "countdown-part6-backends-smoke"),
-        ("diff_manifests.py", "outputs/countdown_part9/manifest_index.json"),
-        ("gate_reproducibility.py", "outputs/countdown_part9/manifest_diff.json"),
+        ("verify_reproducibility.py", "countdown-candidate-v1-script", "run_countdown_candidate.py"),
+        ("gate_candidate.py", "countdown-baseline-v1", "run_part5_pipeline.sh"),
+        ("build_research_bundle.py", "countdown-baseline-v1", "run_part5_pipeline.sh"),
+        ("publish_countdown_part6.py", "outputs/countdown_part6/report.json", "run_countdown_part6_backends.py"),
+        ("build_manifest_index.py", "countdown-part6-backends-smoke", "run_part9_smoke.py"),
+        ("diff_manifests.py", "outputs/countdown_part9/manifest_index.json", "build_manifest_index.py"),
+        ("gate_reproducibility.py", "outputs/countdown_part9/manifest_diff.json", "diff_manifests.py"),
     ],
 )
-def test_a_script_without_what_it_needs_exits_with_1_and_names_it(clone: Path, name, missing):
-    done = script(clone, name)
+def test_a_script_without_what_it_needs_exits_with_1_and_names_it_and_what_makes_it(clone, name, missing, made_by):
+    done = script(clone, name, **GENERATED)
 
     assert done.returncode == 1
     assert missing in done.stderr
+    assert f"examples/countdown/{made_by}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.core.codec import canonical_json, to_plain
-from themis.core.fingerprint import digest, fingerprint
+from themis.core.codec import canonical_json, digest, fingerprint, to_plain
 
 
 @dataclass
@@ -122,7 +121,7 @@ def test_the_parts_of_a_digest_cannot_run_into_each_other():
 
 OTHER_PROCESS = """
 import datetime, math, numpy as np
-from themis.core.fingerprint import fingerprint
+from themis.core.codec import fingerprint
 from themis.core.identity import code_fingerprint, describe_object
 
 namespace = {}

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from themis.core.codec import canonical_json
-from themis.core.fingerprint import digest, fingerprint
+from themis.core.codec import canonical_json, digest, fingerprint
 from themis.core.identity import describe_object
 from themis.core.source import canonical_code
 

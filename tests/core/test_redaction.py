@@ -328,3 +328,12 @@ def test_a_reference_to_nothing_says_which_option_it_is_of():
 
 def test_what_looks_like_a_reference_in_a_prompt_is_the_prompts():
     assert look_up_secrets({"system_prompt": "Say ${NAME}."}) == {"system_prompt": "Say ${NAME}."}
+
+
+def test_a_secret_in_json_that_stands_in_json_as_a_text_is_taken_out(monkeypatch):
+    secret = 'shop"secret\\9f8e7d6c5b4a/ü3'
+    monkeypatch.setenv("SHOP_API_KEY", secret)
+    returned = json.dumps({"key": secret}, ensure_ascii=False)
+    stored = json.dumps({"content": returned}, ensure_ascii=False)
+
+    assert "9f8e7d6c5b4a" not in Redactor().values(stored)

@@ -16,6 +16,7 @@ from themis.cli import _run
 from themis.core import entities as core
 from themis.core.identity import describe_object
 from themis.core.intervals import proportion_interval
+from themis.evaluation import metrics
 from themis.evaluation.agreement import calibrate, cohens_kappa, krippendorff_alpha, swap_consistency
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.judges import JudgePanel, PairwiseJudge, RubricJudge
@@ -355,7 +356,7 @@ def test_a_panel_of_one_is_refused():
 
 def test_the_judges_key_stays_out_of_the_store(judge_says, tmp_path):
     judge_says(lambda prompt: verdict(reason="your key is sk-judge-0123456789abcdef"))
-    evaluate(tmp_path, RubricJudge(model="scripted:m", options={"api_key": "sk-judge-0123456789abcdef"}))
+    evaluate(tmp_path, RubricJudge(model="scripted:m", provider_options={"api_key": "sk-judge-0123456789abcdef"}))
     ExperimentStorage(tmp_path).close()
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"sk-judge-0123456789abcdef" not in written
@@ -423,3 +424,8 @@ def test_a_judge_that_compresses_grades_does_not_make_labels_of_all_items_uncert
 def test_one_label_is_refused_with_what_is_needed():
     with pytest.raises(MetricError, match=r"at least two items .* 20 labels of items taken at random"):
         calibrate({"a": 1.0}, {"b": 1.0})
+
+
+def test_the_tutorial_s_names_are_the_very_same_classes():
+    assert metrics.RubricJudgeMetric is RubricJudge
+    assert metrics.PairwiseJudgeMetric is PairwiseJudge

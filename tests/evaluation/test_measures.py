@@ -300,12 +300,12 @@ def test_calibration_is_computed_from_the_whole_reply_whatever_the_extractor_tak
 
 
 def test_log_probabilities_are_a_confidence():
-    tokens = {
-        "logprobs": {"content": [{"token": "Pa", "logprob": math.log(0.9)}, {"token": "ris", "logprob": math.log(0.4)}]}
-    }
+    tokens = {"content": [{"token": "Pa", "logprob": math.log(0.9)}, {"token": "ris", "logprob": math.log(0.4)}]}
     given = {"prediction": "Paris", "references": ["Paris"]}
 
-    score = Brier(confidence="logprobs").compute(**given, metadata={"model_output": ModelOutput("Paris", raw=tokens)})
+    score = Brier(confidence="logprobs").compute(
+        **given, metadata={"model_output": ModelOutput("Paris", logprobs=tokens)}
+    )
     assert score.value == pytest.approx((0.6 - 1) ** 2)
     with pytest.raises(MetricError, match="came without: ask for them"):
         Ece(confidence="logprobs").compute(**given, metadata={"model_output": ModelOutput("Paris")})

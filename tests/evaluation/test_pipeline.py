@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import themis
+from themis.core.codec import fingerprint
 from themis.core.entities import (
     GenerationRecord,
     GenerationTask,
@@ -22,7 +23,6 @@ from themis.core.entities import (
     Reference,
     SamplingConfig,
 )
-from themis.core.fingerprint import fingerprint
 from themis.evaluation import strategies
 from themis.evaluation.extractors import IdentityExtractor, RegexExtractor
 from themis.evaluation.extractors.exceptions import FieldExtractionError
@@ -319,6 +319,58 @@ def test_an_attempt_that_a_metric_cannot_score_is_told_with_the_score_of_the_oth
     assert (picked.count, picked.failed, picked.attempts, picked.failed_attempts) == (1, 0, 3, 1)
 
 
+def judge_attempts(reducer: str | None, *answers: str | None) -> list[MetricScore]:
+    strategy = None if reducer is None else strategies.strategy_from_name(reducer)
+    pipeline = EvaluationPipeline(
+        extractor=RegexExtractor(r"(\d+)"),
+        metrics=[ExactMatch()],
+        strategy_resolver=None if strategy is None else (lambda _: strategy),
+    )
+    return pipeline.judge(record(answers[0], reference="4", attempts=answers)).scores
+
+
+@pytest.mark.parametrize("reducer", ["average", "best", "any", "pass@2"])
+def test_a_score_of_several_attempts_tells_what_each_of_them_was_given(reducer):
+    (score,) = judge_attempts(reducer, "4", None, "5", "none")
+
+    assert score.metadata["attempt_scores"] == [
+        {"attempt": 0, "value": 1.0},
+        {"attempt": 2, "value": 0.0},
+        {"attempt": 3, "value": 0.0, "outcome": "unparsed", "reason": "no match for '(\\\\d+)' in 'none'"},
+    ]
+
+
+@pytest.mark.parametrize(("reducer", "numbers"), [("keep", [1, 2]), ("first", [1]), ("majority", [1]), (None, [1])])
+def test_a_score_of_one_attempt_says_of_which(reducer, numbers):
+    scores = judge_attempts(reducer, None, "4", "5")
+
+    assert [score.metadata["of_attempt"] for score in scores] == numbers
+    assert not any("attempt_scores" in score.metadata for score in scores)
+
+
+@pytest.mark.parametrize("reducer", ["average", "keep", None])
+def test_the_score_of_the_only_attempt_says_nothing_of_attempts(reducer):
+    (score,) = judge_attempts(reducer, "4")
+
+    assert not {"attempt_scores", "of_attempt"} & score.metadata.keys()
+
+
+def test_an_attempt_that_a_metric_failed_on_is_among_those_that_are_told():
+    def picky(prediction: str) -> float:
+        return 1 / len(prediction)
+
+    strategy = strategies.strategy_from_name("average")
+    pipeline = EvaluationPipeline(
+        extractor=IdentityExtractor(), metrics=[FunctionMetric(picky, "picky")], strategy_resolver=lambda _: strategy
+    )
+
+    (score,) = pipeline.judge(record("a", attempts=["a", ""])).scores
+    assert score.metadata["attempt_scores"] == [
+        {"attempt": 0, "value": 1.0},
+        {"attempt": 1, "value": None, "reason": "picky: ZeroDivisionError: division by zero"},
+    ]
+
+
 def test_an_unreadable_answer_is_not_wrong_where_there_is_nothing_to_compare_it_with():
     class Nothing:
         def extract(self, raw_output: str) -> str:
@@ -350,3 +402,10 @@ def test_an_unreadable_attempt_counts_as_zero_in_the_average():
     (score,) = pipeline.judge(record("1", reference="1", attempts=["1", "x"])).scores
     assert score.value == 0.5
     assert "outcome" not in score.metadata
+
+
+def test_a_pipeline_takes_names_as_an_evaluation_does():
+    pipeline = EvaluationPipeline(extractor="last_number", metrics=["exact_match", "numeric(tolerance=1)"])
+
+    assert pipeline.extractor.extract("4, or 5") == "5"
+    assert pipeline.metric_names == ["ExactMatch", "Numeric"]

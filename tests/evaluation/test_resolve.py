@@ -309,3 +309,17 @@ def test_everything_registered_describes_itself():
     assert lines["described"].summary == "Says something."
     assert lines["exact_match"].summary.startswith("1 if the answer equals")
     assert "ExactMatch()" in lines["exact_match"].example
+
+
+@pytest.mark.parametrize(
+    ("name", "registered"),
+    [("MathVerifyAccuracy", "math_verify"), ("TokenF1(name='mine')", "f1"), ("ExactMatch", "exact_match")],
+)
+def test_a_built_in_metric_is_known_by_its_class_too(name, registered):
+    assert type(resolve_metric(name)) is METRICS.get(registered)
+
+
+def test_a_class_of_an_extractor_is_no_metric():
+    assert type(resolve_extractor("BoxedExtractor")).__name__ == "BoxedExtractor"
+    with pytest.raises(MetricError, match="unknown metric 'BoxedExtractor'"):
+        resolve_metric("BoxedExtractor")

@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 import themis
-from themis.core.codec import canonical_json
+from themis.core.codec import canonical_json, fingerprint
 from themis.core.entities import GenerationRecord, ModelOutput
-from themis.core.fingerprint import fingerprint
 from themis.core.identity import describe_object
 from themis.exceptions import ConfigurationError
 from themis.interfaces import StatelessTaskExecutor
@@ -668,7 +667,7 @@ def test_a_project_in_another_folder_is_the_same(tmp_path):
 # --- our own metrics --------------------------------------------------------------------------------------------------------
 
 DESCRIBE = """
-from themis.core.fingerprint import fingerprint
+from themis.core.codec import fingerprint
 from themis.core.identity import describe_object
 from themis.evaluation.resolve import resolve_metric
 for name in ("exact_match", "f1", "numeric"):

@@ -42,7 +42,7 @@ from themis.experiment import export
 from themis.experiment.export.as_tables import csv_safe
 from themis.experiment.export.charts import histogram
 from themis.experiment.export.samples import join_samples
-from themis.storage.runs import LazySequence
+from themis.storage.lazy import LazySequence
 
 ROWS = [
     {"id": f"q{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n), "topic": "sums", "level": n % 3}

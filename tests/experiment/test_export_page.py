@@ -12,8 +12,11 @@ import pytest
 from playwright.sync_api import expect
 
 import themis
+from tests.spoken_runs import write_spoken_runs
 from themis.core.entities import ExperimentReport
 from themis.experiment import export
+from themis.runs.report import build_report
+from themis.storage import ExperimentStorage
 
 pytestmark = pytest.mark.browser
 
@@ -209,3 +212,32 @@ def test_a_page_too_large_for_a_browser_says_what_is_missing(thousand, tmp_path,
     block = re.search(r'id="samples">(.*?)</script>', (tmp_path / "part.html").read_text(), re.DOTALL)[1]
     assert len(json.loads(block)) == held
     seen.context.close()
+
+
+def test_a_conversation_is_shown_with_calls_results_images_and_folded_reasoning(visit, tmp_path):
+    write_spoken_runs(tmp_path / "spoken")
+    seen = visit(build_report(ExperimentStorage(tmp_path / "spoken"), "said"))
+    seen.search("LookupError")
+    shown = " ".join(seen.page.inner_text("#detail").split())
+
+    assert "system Be <brief>. user Say it: steps" in shown
+    assert 'calls weather {"city": "Paris"} returned 21 degrees' in shown
+    assert 'calls weather {"city": "Atlantis"} failed LookupError: no such city' in shown
+    assert "answer stopped by max_turns" in shown
+    assert "Both cities." not in shown
+    seen.page.click("#detail summary")
+    assert "Both cities." in seen.page.inner_text("#detail")
+    drawn = "() => [...document.querySelectorAll('#detail img')].map((image) => image.naturalWidth)"
+    seen.page.locator("#detail img").scroll_into_view_if_needed()
+    expect(seen.page.locator("#detail img")).to_have_js_property("complete", True)
+    assert seen.page.evaluate(drawn) == [80]
+    assert seen.deeds == []
+
+
+def test_each_attempt_is_shown_with_its_verdict(visit, tmp_path):
+    write_spoken_runs(tmp_path / "spoken")
+    shown = visit(build_report(ExperimentStorage(tmp_path / "spoken"), "four")).page.inner_text("#detail")
+
+    assert "answer 1 ExactMatch 1" in shown
+    assert "answer 2\nfailed: " in shown
+    assert "answer 3 ExactMatch 0" in shown

@@ -71,9 +71,9 @@ class Crooked(StatelessTaskExecutor):
         text = f"It is {number}."
         if "unreadable" in wrong and (draw(item, attempt, "read") % 6 == 0 or draw(item, "mumbles") % 9 == 0):
             text = "I wonder."
-        cut_off = {"finish_reason": "length" if draw(item, attempt, "cut") % 4 == 0 else "stop"}
+        ended = "length" if draw(item, attempt, "cut") % 4 == 0 else "stop"
         usage = {"prompt_tokens": 7, "completion_tokens": 3}
-        return GenerationRecord(task, ModelOutput(text, raw=cut_off, usage=usage), None)
+        return GenerationRecord(task, ModelOutput(text, usage=usage, finish_reason=ended), None)
 
 
 def moody(prediction: object) -> bool:
@@ -495,7 +495,7 @@ def test_every_surface_tells_latency_truncated_answers_and_what_a_success_cost(t
 
     calls = read_calls(tmp_path, case.run_id)
     answered = calls[calls.ok == 1]
-    truncated = int(answered.body.map(lambda body: json.loads(body)["raw"]["finish_reason"] == "length").sum())
+    truncated = int(answered.body.map(lambda body: json.loads(body)["finish_reason"] == "length").sum())
     successes = {
         name: one["mean"] * one["count"] for name, one in expect(tmp_path, case).items() if name != "ResponseLength"
     }

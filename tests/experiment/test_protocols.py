@@ -217,9 +217,7 @@ def test_a_system_prompt_of_the_protocol_reaches_the_provider_and_is_gone_on_wit
 
     assert set(heard) == {"Be brief.", "Be long."}
     assert again.metadata["caveats"] == ["not the published protocol: another system prompt"]
-    assert ExperimentStorage(tmp_path).get_run("run").config_snapshot["specification"]["provider_options"] == {
-        "system_prompt": "Be brief."
-    }
+    assert ExperimentStorage(tmp_path).get_run("run").config_snapshot["specification"]["system_prompt"] == "Be brief."
 
 
 # --- examples ------------------------------------------------------------------------------------------------------------
@@ -332,7 +330,7 @@ def test_too_many_answers_that_were_cut_off_are_told_before_the_mean(monkeypatch
     class Short(StatelessTaskExecutor):
         def execute(self, task):
             ending = "length" if task.metadata["dataset_id"] == "0" else "stop"
-            return GenerationRecord(task, ModelOutput("1", raw={"finish_reason": ending}), error=None)
+            return GenerationRecord(task, ModelOutput("1", finish_reason=ending), error=None)
 
     monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
     themis.register_provider("short", Short)

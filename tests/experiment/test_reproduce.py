@@ -166,6 +166,23 @@ def test_names_that_only_the_program_knew_stand_in_the_way(tmp_path):
     )
 
 
+def test_names_that_a_loaded_file_knows_do_not_unless_the_file_is_gone(tmp_path):
+    code = tmp_path / "theirs.py"
+    code.write_text(
+        "import themis\nthemis.register_metric('their_length', lambda prediction, references: len(prediction))\n"
+    )
+    store = made(tmp_path)
+    config = store.get_run("run").config_snapshot
+    config["specification"].update(metrics=["their_metric"], load=[str(code)])
+    with store.open_run("run") as writer:
+        writer.update(config=encode(config))
+    found = reproduction(store, "run")
+
+    assert (found.obstacles, "--load" in found.command) == ((), True)
+    code.unlink()
+    assert reproduction(store, "run").obstacles == (f"the file {str(code)!r} that it was made with is not here",)
+
+
 def test_a_memory_run_is_asked_for_as_it_was(tmp_path):
     asked = MemorySpecification(
         configuration="small.yaml",

@@ -12,7 +12,7 @@ import pytest
 
 import themis
 from themis.exceptions import MetricError, StorageError
-from themis.experiment.share import share_run
+from themis.experiment.share import create_share_pack
 from themis.storage import ExperimentStorage
 from themis.storage.runs import SCORED, ScoreRow
 
@@ -27,12 +27,13 @@ def store_with(tmp_path: Path, run_id: str = "shared", **arguments: Any) -> Expe
 
 def test_a_badge_and_a_summary_are_written_and_noted(tmp_path):
     store = store_with(tmp_path)
-    shared = share_run(store, "shared", output_dir=tmp_path / "out")
+    shared = create_share_pack("shared", storage_root=store, output_dir=tmp_path / "out")
 
     assert shared.svg_path == tmp_path / "out" / "themis-share-shared.svg"
     assert shared.markdown_path == tmp_path / "out" / "themis-share-shared.md"
-    assert shared.snippet in shared.markdown_path.read_text()
-    (event,) = (json.loads(line) for line in (tmp_path / "store" / "share_events.jsonl").read_text().splitlines())
+    assert shared.markdown_snippet in shared.markdown_path.read_text()
+    assert shared.event_log_path == tmp_path / "store" / "share_events.jsonl"
+    (event,) = (json.loads(line) for line in shared.event_log_path.read_text().splitlines())
     assert set(event) == {"event", "timestamp", "run_id", "metric", "metric_value", "output_dir", "svg_path"}
     assert (event["run_id"], event["metric"], event["svg_path"]) == ("shared", "ExactMatch", str(shared.svg_path))
 
@@ -40,7 +41,7 @@ def test_a_badge_and_a_summary_are_written_and_noted(tmp_path):
 def test_every_sharing_adds_an_event(tmp_path):
     store = store_with(tmp_path)
     for metric in (None, "f1"):
-        share_run(store, "shared", metric=metric, output_dir=tmp_path)
+        create_share_pack("shared", storage_root=store, metric=metric, output_dir=tmp_path)
     events = (tmp_path / "store" / "share_events.jsonl").read_text().splitlines()
     assert [json.loads(event)["metric"] for event in events] == ["ExactMatch", "F1"]
 
@@ -53,25 +54,25 @@ def test_the_badge_shows_the_metric_that_judged_most(tmp_path):
         writer.commit_scores(
             evaluation, [*verdicts, *(ScoreRow(n, "Z of all", 0, 0.5, SCORED, None) for n in range(20))]
         )
-    assert share_run(store, "shared", output_dir=tmp_path).metric == "Z of all"
+    assert create_share_pack("shared", storage_root=store, output_dir=tmp_path).metric == "Z of all"
 
 
 def test_an_unknown_run_or_metric_is_named_with_its_nearest(tmp_path):
     store = store_with(tmp_path)
     with pytest.raises(StorageError, match=r"no run 'sharde' .*did you mean 'shared'"):
-        share_run(store, "sharde", output_dir=tmp_path)
+        create_share_pack("sharde", storage_root=store, output_dir=tmp_path)
     with pytest.raises(MetricError, match=r"no metric 'exact_macth'.*did you mean 'ExactMatch'"):
-        share_run(store, "shared", metric="exact_macth", output_dir=tmp_path)
+        create_share_pack("shared", storage_root=store, metric="exact_macth", output_dir=tmp_path)
     assert not list(tmp_path.glob("themis-share-*"))
     assert not (tmp_path / "store" / "share_events.jsonl").exists()
 
 
 def test_names_in_a_badge_stay_text(tmp_path):
     store = store_with(tmp_path, run_id="a & b 'c' [x](y)", model="fake/constant?text=<script>alert(1)</script>")
-    shared = share_run(store, "a & b 'c' [x](y)", output_dir=tmp_path)
+    shared = create_share_pack("a & b 'c' [x](y)", storage_root=store, output_dir=tmp_path)
     tags = {element.tag.rpartition("}")[2] for element in ElementTree.parse(shared.svg_path).iter()}
     assert tags == {"svg", "title", "rect", "line", "text"}
-    assert shared.snippet.startswith("![a & b 'c' \\[x\\]\\(y\\): ExactMatch".replace("&", "&amp;"))
+    assert shared.markdown_snippet.startswith("![a & b 'c' \\[x\\]\\(y\\): ExactMatch".replace("&", "&amp;"))
 
 
 @pytest.mark.browser
@@ -87,7 +88,8 @@ def test_names_in_a_badge_stay_text(tmp_path):
 def test_no_line_of_a_badge_covers_another_or_leaves_it(tmp_path, run_id, model):
     from playwright.sync_api import sync_playwright
 
-    shared = share_run(store_with(tmp_path, run_id=run_id, model=model), run_id, output_dir=tmp_path)
+    store = store_with(tmp_path, run_id=run_id, model=model)
+    shared = create_share_pack(run_id, storage_root=store, output_dir=tmp_path)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page()

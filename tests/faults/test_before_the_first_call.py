@@ -110,13 +110,15 @@ def ask(tmp_path: Path, dataset: Any = ROWS, **changes: Any) -> Any:
 
 @pytest.mark.fault(
     area="Before the first call",
-    wrong="A field in double braces, as other template languages write it: `{{question}}`",
+    wrong="Fields in single and in double braces in one prompt: `{{question}} ({topic})`",
     does="Refuses, and says to write `{question}`",
     status="–",
     exit_code=2,
 )
-def test_a_field_in_double_braces_is_refused(themis: CommandLine, rows: str, no_call: dict[str, str], fault: Fault):
-    done = themis("eval", rows, "-m", "openai/good", "--prompt", "Q: {{ question }}", **no_call)
+def test_fields_in_both_kinds_of_braces_are_refused(
+    themis: CommandLine, rows: str, no_call: dict[str, str], fault: Fault
+):
+    done = themis("eval", rows, "-m", "openai/good", "--prompt", "Q: {{ question }} ({id})", **no_call)
 
     assert done.returncode == fault.exit_code
     assert "has 'question' between literal braces" in done.stderr
@@ -137,7 +139,7 @@ def test_a_prompt_without_a_field_is_refused(evaluate: Evaluate, fault: Fault):
     assert "uses no field of the row, which has id, question, answer" in said
 
 
-@pytest.mark.parametrize("text", ["{{question}} ({topic})", "{{ question|trim }} {topic}", "{{question}}", "Hello", ""])
+@pytest.mark.parametrize("text", ["{{question}} ({topic})", "{{ question|trim }} {topic}", "Hello", ""])
 def test_a_prompt_that_only_seems_to_ask_is_refused(tmp_path: Path, duck: str, text: str):
     with pytest.raises(TemplateRenderingError, match=r"Write \{question\}, with single braces"):
         ask(tmp_path, [{**row, "topic": "numbers"} for row in ROWS], prompt=text)
@@ -292,7 +294,7 @@ def test_a_pipeline_of_ones_own_needs_its_attempts_too(tmp_path: Path, duck: str
         (("--rpm", "0"), "requests_per_minute is a number greater than 0, and left out for no limit, got 0.0"),
         (("--tpm", "-5"), "tokens_per_minute is a number greater than 0"),
         (("--max-tokens", "0"), "max_tokens is at least 1, or -1 for no limit, got 0"),
-        (("--sample",), "--data and --sample are for benchmarks"),
+        (("--sample",), "data and sample are for benchmarks (--data, --sample)"),
         (("--option", "temperature=1"), "it is said by temperature=, --temperature"),
     ],
 )
@@ -311,7 +313,10 @@ def test_an_option_that_cannot_be_meant_is_refused(evaluate: Evaluate, fault: Fa
             {"dataset": [{**row, "group": None} for row in ROWS], "cluster_field": "group"},
             "'group' is empty in row '0'",
         ),
-        ({"model": Silent}, "a provider of your own is registered first"),
+        (
+            {"model": Silent},
+            "Silent can not be asked: expected a function, or an object that is callable or has one of",
+        ),
         ({"metrics": [len]}, "neither a plain function nor a factory"),
         ({"reducer": max}, "reducer is a name"),
         ({"rate_limit": "60"}, "rate_limit is requests a minute, or a dict of limits"),
@@ -357,19 +362,43 @@ def test_an_unknown_provider_is_named_with_the_nearest(evaluate: Evaluate, fault
 
 @pytest.mark.fault(
     area="Before the first call",
-    wrong="A vendor that is reached through a package that is not installed: `azure/gpt-4o`",
+    wrong="A vendor that is reached through a package that is not installed: `bedrock/some-model`",
     does="Says which package, and the way without it",
     status="–",
     exit_code=3,
 )
-def test_azure_is_told_how_it_is_reached(themis: CommandLine, tmp_path: Path, rows: str, fault: Fault):
+def test_bedrock_is_told_how_it_is_reached(themis: CommandLine, tmp_path: Path, rows: str, fault: Fault):
     # As if the package were not installed, wherever this runs.
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['litellm'] = None\n")
-    done = themis("eval", rows, "-m", "azure/gpt-4o", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    done = themis("eval", rows, "-m", "bedrock/some-model", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
 
     assert done.returncode == fault.exit_code
-    assert "pip install 'themis-eval[litellm]'" in done.stderr
-    assert "base_url=https://RESOURCE.openai.azure.com/openai/v1" in done.stderr
+    assert "the model 'bedrock/some-model' needs the package litellm: pip install 'themis-eval[litellm]'" in done.stderr
+    assert "base_url=https://bedrock-mantle.REGION.api.aws/v1" in done.stderr
+
+
+@pytest.mark.fault(
+    area="Before the first call",
+    wrong="A vendor whose address depends on the account, without one: `azure/gpt-4o`, `vertex/google/some-model`",
+    does="Names the variables and options, and the model's name through litellm",
+    status="–",
+    exit_code=3,
+)
+@pytest.mark.parametrize(
+    ("model", "ways"),
+    [
+        (
+            "azure/gpt-4o",
+            ["AZURE_OPENAI_ENDPOINT", "base_url=https://RESOURCE.openai.azure.com", "'litellm/azure/gpt-4o'"],
+        ),
+        ("vertex/google/some-model", ["GOOGLE_CLOUD_PROJECT", "project=", "'litellm/vertex_ai/some-model'"]),
+    ],
+)
+def test_azure_and_vertex_are_told_how_they_are_reached(evaluate: Evaluate, fault: Fault, model: str, ways: list[str]):
+    code, said = evaluate("-m", model)
+
+    assert code == fault.exit_code
+    assert all(way in said for way in (*ways, "pip install 'themis-eval[litellm]'"))
 
 
 def test_an_endpoint_of_any_name_is_reached_by_its_address(themis: CommandLine, rows: str, endpoint: Endpoint):
@@ -391,10 +420,13 @@ def test_an_endpoint_of_any_name_is_reached_by_its_address(themis: CommandLine, 
     [
         ("google/gemini-x", {}, "google", "gemini-x"),
         ("huggingface/some/model", {}, "huggingface", "some/model"),
-        ("azure/gpt-4o", {}, "litellm", "azure/gpt-4o"),
+        ("hf/some/model", {}, "hf", "some/model"),
+        ("azure/gpt-4o", {}, "azure", "gpt-4o"),
+        ("vertex/google/gemini-x", {}, "vertex", "google/gemini-x"),
         ("bedrock:some.model-v1:0", {}, "litellm", "bedrock/some.model-v1:0"),
         ("azure/gpt-4o", {"base_url": "https://r.example/openai/v1"}, "azure", "gpt-4o"),
-        ("azure/gpt-4o", {"api_base": "https://r.example/"}, "litellm", "azure/gpt-4o"),
+        ("azure/gpt-4o", {"api_base": "https://r.example/"}, "azure", "gpt-4o"),
+        ("bedrock/some.model", {"base_url": "https://bedrock.example/v1"}, "bedrock", "some.model"),
         ("acme/m", {"api_base": "https://models.acme.example/v1"}, "acme", "m"),
     ],
 )

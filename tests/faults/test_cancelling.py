@@ -185,7 +185,9 @@ def test_an_interrupted_cell_leaves_the_notebook_alive(tmp_path):
 
 
 def test_ctrl_c_under_asyncio_run_saves_the_run(tmp_path):
-    program = NOTEBOOK.split("async def kernel")[0] + "asyncio.run(cell())\n"
+    # As at a terminal, also where the tests are a background job, whose children ignore Ctrl-C.
+    heed = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program = NOTEBOOK.split("async def kernel")[0] + heed + "asyncio.run(cell())\n"
     process = subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -87,17 +87,34 @@ def test_an_unknown_model_or_address_costs_a_few_calls(ask, fault, endpoint, tmp
 
 @pytest.mark.fault(
     area="Calls",
-    wrong="The model refuses a parameter (400)",
+    wrong="The model refuses what it is asked (400)",
     does="the same; what a single row is refused for (its length, a content filter) does not end a run",
     status="failed",
     exit_code=3,
 )
-def test_a_parameter_that_the_model_refuses_costs_a_few_calls(ask, fault, endpoint, tmp_path):
-    done = ask("no-temperature")
+def test_a_request_that_the_model_refuses_costs_a_few_calls(ask, fault, endpoint, tmp_path):
+    done = ask("refuses-the-request")
 
-    check_dead(done, fault, tmp_path, endpoint, "Unsupported value: 'temperature'")
+    check_dead(done, fault, tmp_path, endpoint, "cannot be asked at this address")
     assert done.returncode == fault.exit_code
     assert stored(tmp_path).status == fault.status
+
+
+@pytest.mark.fault(
+    area="Calls",
+    wrong="The model refuses a parameter that it can do without, such as the temperature (400)",
+    does="leaves it out from then on, says so once, and keeps what was sent in the run's provenance",
+    status="completed",
+    exit_code=0,
+)
+def test_a_parameter_that_the_model_refuses_is_left_out(ask, fault, endpoint, tmp_path):
+    done = ask("no-temperature")
+
+    assert done.returncode == fault.exit_code, done.stderr
+    run = stored(tmp_path)
+    assert run.status == fault.status
+    assert done.stderr.count("Unsupported value: 'temperature'") == 1
+    assert max(endpoint.calls.values()) <= 2
 
 
 @pytest.mark.fault(
@@ -221,7 +238,8 @@ def test_more_failures_than_allowed_are_an_exit_code(ask, fault, endpoint, tmp_p
     exit_code=3,
 )
 def test_a_judge_that_cannot_be_asked_fails_the_run_and_keeps_the_answers(ask, fault, endpoint, tmp_path):
-    judge = f"rubric_judge(model='openai/refuses-the-key', options={{'base_url': '{endpoint.url}', 'api_key': 'k-7654321'}})"
+    options = {"base_url": endpoint.url, "api_key": "k-7654321"}
+    judge = f"rubric_judge(model='openai/refuses-the-key', provider_options={options!r})"
     done = ask("good", "--metric", judge)
 
     run = stored(tmp_path)

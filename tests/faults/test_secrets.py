@@ -222,7 +222,7 @@ def options_of(gossip: Gossip, flag: str = "--option", headers: str = "extra_hea
 )
 def test_no_key_comes_out_of_sample_runs(tour, gossip, fault):
     judge = {"api_key": key("judge"), "extra_headers": {"X-Judge": key("judge's header")}}
-    metric = f"rubric_judge(model='acme/judge', rubric=['right'], options={judge!r})"
+    metric = f"rubric_judge(model='acme/judge', rubric=['right'], provider_options={judge!r})"
     rows = ("given/rows.jsonl", "--prompt", "{question}", "-y", "-n", "6", "--max-retries", "1")
 
     told = tour("eval", *rows, "-m", "acme/echo", "--run-id", "told", "--metric", metric, *options_of(gossip))
@@ -271,7 +271,7 @@ def _look_at_everything(tour: Tour, gossip: Gossip, runs: tuple[str, ...]) -> No
         assert tour("export", run, "--to", str(out / run), "--format", EXPORTS) == 0
     tour("list", "runs")
     tour("share", runs[0], "--output-dir", str(out / "share"))
-    tour("compare", runs[0], runs[2], "--html", str(out / "compare.html"))
+    tour("compare", runs[0], runs[2], "--output", str(out / "compare.html"))
     assert tour("serve", "--bundle", str(out / "bundle")) == 0
     places = ("--to", "wandb", "--to", "mlflow", "--to", "otel", "--option", f"tracking_uri={out / 'mlruns'}")
     assert (

@@ -15,7 +15,7 @@ from themis.core.entities import GenerationRecord, ModelError, ModelOutput
 from themis.exceptions import MetricError, RunFailedError
 from themis.experiment.export.as_html import export_html
 from themis.experiment.export.as_tables import export_markdown
-from themis.experiment.share import share_run
+from themis.experiment.share import create_share_pack
 from themis.interfaces import StatelessTaskExecutor
 from themis.runs.report import build_report
 from themis.server import create_app
@@ -95,16 +95,19 @@ def test_a_run_without_any_answer_is_shown_as_failed_everywhere(fault, client, s
     assert f"none [{fault.status}, 6 of 6 failed]" in listed
 
     with pytest.raises(MetricError, match="has no scores to share: failed, 6 of 6 failed"):
-        share_run(ExperimentStorage(store), "none", output_dir=tmp_path)
+        create_share_pack("none", storage_root=ExperimentStorage(store), output_dir=tmp_path)
 
 
 def test_the_badge_to_share_says_how_many_failed(store, tmp_path):
-    some, whole = (share_run(ExperimentStorage(store), run_id, output_dir=tmp_path) for run_id in ("some", "all"))
+    some, whole = (
+        create_share_pack(run_id, storage_root=ExperimentStorage(store), output_dir=tmp_path)
+        for run_id in ("some", "all")
+    )
 
     assert ">completed, 2 of 6 failed</text>" in some.svg_path.read_text()
-    assert some.snippet.startswith("![some: ExactMatch 1.000, completed, 2 of 6 failed]")
+    assert some.markdown_snippet.startswith("![some: ExactMatch 1.000, completed, 2 of 6 failed]")
     assert ">completed</text>" in whole.svg_path.read_text()
-    assert whole.snippet.startswith("![all: ExactMatch 1.000]")
+    assert whole.markdown_snippet.startswith("![all: ExactMatch 1.000]")
 
 
 @pytest.mark.parametrize("run_id", SHOWN)

@@ -380,3 +380,30 @@ def test_tokens_are_told_by_the_provider_or_counted_by_a_tokenizer_or_not_known(
     metrics = result.record.metrics
     assert (metrics.get("prompt_tokens"), metrics.get("response_tokens")) == expected
     assert (result.prompt_tokens or None, result.completion_tokens or None) == expected
+
+
+class ClosesSlowly(StatelessTaskExecutor):
+    """Takes a while to hang up, in which a tool that has just ended may still tell the engine of it."""
+
+    def __init__(self, closing: threading.Event) -> None:
+        self.closing, self.is_closed = closing, False
+
+    async def execute(self, task: GenerationTask) -> GenerationRecord:
+        return GenerationRecord(task, ModelOutput("fine"), None)
+
+    async def aclose(self) -> None:
+        self.closing.set()
+        await asyncio.sleep(0.1)
+        self.is_closed = True
+
+
+def test_who_wakes_the_engine_while_it_closes_does_not_keep_it_from_that():
+    closing = threading.Event()
+    provider = ClosesSlowly(closing)
+    engine = Engine(provider)
+    waker = threading.Thread(target=lambda: closing.wait(10) and engine.wake())
+    waker.start()
+
+    assert len(finish(engine, 2)) == 2
+    waker.join()
+    assert provider.is_closed

@@ -156,3 +156,15 @@ def test_an_account_whose_file_was_of_another_start_of_the_machine_begins_full(t
     send(Limiter(10, rate, account="a", folder=tmp_path), seconds=0, start=9_000_000.0)
 
     assert Limiter(10, rate, account="a", folder=tmp_path).wait(5.0) == 0
+
+
+def test_when_a_provider_asks_one_run_to_wait_all_runs_of_that_account_wait():
+    first, second, other = Limiter(4, account="somebody"), Limiter(4, account="somebody"), Limiter(4, account="else")
+    alone, own = Limiter(4), Limiter(4)
+
+    first.on_rate_limited(10.0, retry_after_seconds=5.0)
+    alone.on_rate_limited(10.0, retry_after_seconds=5.0)
+
+    assert second.wait(11.0) == 4.0
+    assert (other.wait(11.0), own.wait(11.0)) == (0.0, 0.0)
+    assert Limiter(4, account="somebody").wait(16.0) == 0.0

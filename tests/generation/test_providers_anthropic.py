@@ -48,7 +48,8 @@ async def test_a_task_becomes_one_message_request(server, task):
         "stop_sequences": ["\n"],
     }
     assert record.output.text == "95 - (21 / 3)"
-    assert record.output.raw == {"finish_reason": "end_turn", "id": "msg_1", "model": "claude-as-served"}
+    assert record.output.raw == {"id": "msg_1", "model": "claude-as-served"}
+    assert record.output.finish_reason == "stop"
     assert record.output.usage == {"prompt_tokens": 30, "completion_tokens": 9, "total_tokens": 39}
 
 
@@ -81,7 +82,7 @@ async def test_thinking_is_kept_beside_the_text(server, task):
     server.says(message(content=blocks))
 
     output = (await ask(server, task())).output
-    assert (output.text, output.raw["reasoning"]) == ("42", "hm")
+    assert (output.text, output.reasoning) == ("42", "hm")
 
 
 async def test_a_refusal_is_marked(server, task):
@@ -89,7 +90,7 @@ async def test_a_refusal_is_marked(server, task):
 
     output = (await ask(server, task())).output
     assert output.text == ""
-    assert output.raw["refusal"]
+    assert output.refusal
 
 
 async def test_an_overloaded_service_is_worth_another_try(server, task):

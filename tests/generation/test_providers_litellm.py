@@ -35,8 +35,14 @@ class SomethingNew(Exception):
     status_code = 503
 
 
+class BadRequestError(Exception):
+    status_code = 400
+
+
 async def acompletion(**request):
     requests.append(request)
+    if request["model"] == "bedrock/new-claude" and "temperature" in request:
+        raise BadRequestError("litellm.BadRequestError: BedrockException - `temperature` is deprecated for this model.")
     prompt = request["messages"][-1]["content"]
     if prompt == "too fast":
         raise RateLimitError("slow down")
@@ -74,7 +80,8 @@ async def test_one_call_is_made_with_litellms_own_retries_off(litellm, task):
     assert (request["model"], request["region_name"], request["api_key"]) == ("gpt-4o", "eu", KEY)
     assert "max_tokens" not in request
     assert record.output.text == "42"
-    assert record.output.raw == {"finish_reason": "stop", "id": "1", "model": "as-served", "reasoning": "6 * 7"}
+    assert record.output.raw == {"id": "1", "model": "as-served"}
+    assert (record.output.finish_reason, record.output.reasoning) == ("stop", "6 * 7")
     assert record.output.usage == {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
 
 
@@ -105,8 +112,39 @@ async def test_its_errors_are_told_as_ours(litellm, task, prompt, kind, status, 
     assert KEY not in str(error)
 
 
+async def test_what_a_model_is_known_to_refuse_is_left_out_before_litellm_sees_it(litellm, task):
+    provider = create_provider("litellm", {"reasoning_effort": "low"})
+    await provider.execute(task(model="azure/o3-mini", max_tokens=64))
+
+    (request,) = litellm().requests
+    assert (request["max_completion_tokens"], request["reasoning_effort"]) == (64, "low")
+    assert "temperature" not in request
+    assert provider.sent_parameters == {"max_completion_tokens": 64, "reasoning_effort": "low"}
+    assert "temperature" in provider.left_out
+
+
+async def test_what_a_vendor_behind_litellm_refuses_is_learnt(litellm, task, caplog):
+    provider = create_provider("litellm", {"thinking_budget": 2000})
+    for _ in range(2):
+        await provider.execute(task(model="bedrock/new-claude", max_tokens=64))
+
+    assert ["temperature" in request for request in litellm().requests] == [True, False, False]
+    assert litellm().requests[-1]["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert litellm().requests[-1]["max_tokens"] == 2064
+    assert len(caplog.records) == 1
+
+
+async def test_with_strict_parameters_litellm_may_not_leave_anything_out(litellm, task):
+    await create_provider("litellm", {}).execute(task())
+    await create_provider("litellm", {"strict_parameters": True}).execute(task())
+
+    assert [request["drop_params"] for request in litellm().requests] == [True, False]
+
+
 def test_without_litellm_the_extra_and_the_way_around_it_are_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "litellm", None)
 
-    with pytest.raises(DependencyError, match=r"openai/gpt-4o.*pip install 'themis-eval\[litellm\]'"):
+    with pytest.raises(
+        DependencyError, match=r"'gpt-4o' names no provider: .*openai/gpt-4o.*pip install 'themis-eval\[litellm\]'"
+    ):
         create_provider("litellm", {}, model_identifier="gpt-4o")

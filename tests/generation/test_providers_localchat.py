@@ -33,7 +33,7 @@ async def test_three_fields_are_sent_and_the_message_is_the_answer(server, task)
     }
     assert record.output.text == "95 - 21 / 3"
     assert record.output.usage == {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
-    assert record.output.raw["reasoning"] == "hm"
+    assert record.output.reasoning == "hm"
 
 
 async def test_more_fields_can_be_added(server, task):

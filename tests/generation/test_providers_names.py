@@ -46,6 +46,7 @@ class NamedParrot(Parrot):
 @pytest.mark.parametrize(
     ("text", "provider", "identifier"),
     [
+        ("fake", "fake", "fake-math-llm"),
         ("openai/gpt-4o", "openai", "gpt-4o"),
         ("openai:gpt-4o", "openai", "gpt-4o"),
         ("OpenAI/gpt-4o", "openai", "gpt-4o"),
@@ -59,7 +60,10 @@ class NamedParrot(Parrot):
         ("my-Fake-model", "fake", "my-Fake-model"),
         ("gpt-4o", "litellm", "gpt-4o"),
         ("bedrock/some-model:0", "litellm", "bedrock/some-model:0"),
-        ("Azure/some-model", "litellm", "azure/some-model"),
+        ("Azure/some-deployment", "azure", "some-deployment"),
+        ("vertex/google/gemini-x", "vertex", "google/gemini-x"),
+        ("vertex_ai/gemini-x", "litellm", "vertex_ai/gemini-x"),
+        ("hf/some/model", "hf", "some/model"),
     ],
 )
 def test_a_model_string_names_its_provider(text, provider, identifier):

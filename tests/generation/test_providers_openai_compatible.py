@@ -164,7 +164,8 @@ async def test_the_record_holds_text_usage_and_what_was_said_beside_it(server, t
     assert record.task is asked
     assert record.error is None
     assert record.output.text == "95 - (21 / 3)"
-    assert record.output.raw == {"finish_reason": "stop", "id": "chatcmpl-1", "model": "model-as-served"}
+    assert record.output.raw == {"id": "chatcmpl-1", "model": "model-as-served"}
+    assert record.output.finish_reason == "stop"
     assert record.output.usage == {"prompt_tokens": 31, "completion_tokens": 9, "total_tokens": 40}
     assert record.metrics == {}
 
@@ -207,7 +208,7 @@ async def test_reasoning_is_kept_beside_the_text(server, task, completion, field
     server.says(answer)
 
     output = (await ask(server, task())).output
-    assert (output.text, output.raw["reasoning"]) == ("42", "six times seven")
+    assert (output.text, output.reasoning) == ("42", "six times seven")
 
 
 async def test_a_refusal_is_the_models_answer(server, task, completion):
@@ -216,7 +217,7 @@ async def test_a_refusal_is_the_models_answer(server, task, completion):
     server.says(answer)
 
     output = (await ask(server, task())).output
-    assert output.text == output.raw["refusal"] == "I can't help with that."
+    assert output.text == output.refusal == "I can't help with that."
 
 
 async def test_silence_is_an_answer_not_a_failure(server, task, completion):
@@ -245,7 +246,7 @@ async def test_an_answer_that_came_to_its_limit_before_a_word_is_the_models(serv
     assert (output.text, output.is_cut_off) == ("", True)
 
 
-@pytest.mark.parametrize("content", [None, [], [{"type": "image_url", "image_url": {"url": "x"}}]])
+@pytest.mark.parametrize("content", [None, [], [{"type": "text"}], [3]])
 async def test_an_answer_without_any_text_is_a_failure_not_a_zero(server, task, completion, content):
     server.says(completion(content))
 
@@ -267,7 +268,7 @@ async def test_what_the_providers_filter_took_is_a_failure(server, task, complet
     [
         (
             "Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) value is supported.",
-            "omit=temperature,top_p",
+            "omit=temperature",
         ),
         (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
@@ -276,7 +277,7 @@ async def test_what_the_providers_filter_took_is_a_failure(server, task, complet
         ("Unrecognized request argument supplied: seed", "omit=seed"),
     ],
 )
-async def test_a_parameter_that_the_model_refuses_is_told_with_the_option_that_helps(server, task, said, option):
+async def test_what_is_refused_whatever_is_sent_is_told_with_the_option_that_would_help(server, task, said, option):
     server.says({"error": {"message": said}}, status=400)
 
     error = await failure(server, task())
@@ -308,6 +309,33 @@ async def test_other_bad_requests_are_told_as_they_are(server, task):
     assert "--option" not in str(await failure(server, task()))
 
 
+async def test_what_a_model_shows_beside_its_words_is_kept_as_parts(server, task, completion):
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    image = {"type": "image", "media_type": "image/png", "data": "AAAA"}
+    beside = completion("Here.")
+    beside["choices"][0]["message"]["images"] = [shown]
+
+    for answer, text in [
+        (completion([shown]), ""),
+        (completion([{"type": "text", "text": "Here."}, shown]), "Here."),
+        (beside, "Here."),
+    ]:
+        server.says(answer)
+        output = (await ask(server, task())).output
+        assert (output.text, output.parts) == (text, (image,))
+
+
+async def test_thoughts_and_refusals_among_the_parts_are_what_they_are(server, task, completion):
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "six times seven"}]}
+    server.says(completion([thought, {"type": "text", "text": "42"}]))
+    output = (await ask(server, task())).output
+    assert (output.text, output.reasoning, output.parts) == ("42", "six times seven", ())
+
+    server.says(completion([{"type": "refusal", "refusal": "No."}]))
+    output = (await ask(server, task())).output
+    assert (output.text, output.refusal, output.parts) == ("No.", "No.", ())
+
+
 async def test_content_in_parts_is_joined(server, task, completion):
     server.says(
         completion(
@@ -323,7 +351,7 @@ async def test_log_probabilities_are_kept_also_where_strict_json_has_no_word_for
     answer["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -math.inf}]}
     server.says(json.dumps(answer))
 
-    logprobs = (await ask(server, task(), logprobs=True)).output.raw["logprobs"]
+    logprobs = (await ask(server, task(), logprobs=True)).output.logprobs
     assert logprobs["content"][0]["logprob"] == -math.inf
 
 

@@ -18,7 +18,7 @@ def stored(task, records):
 
 def test_a_stored_answer_is_given_again(task):
     asked = task()
-    output = ModelOutput(text="42", raw={"finish_reason": "stop"}, usage={"prompt_tokens": 3})
+    output = ModelOutput(text="42", raw={"id": "1"}, finish_reason="stop", usage={"prompt_tokens": 3})
     record = stored(task, {"row-7": GenerationRecord(task=task("other"), output=output, error=None)}).execute(asked)
 
     assert record.task is asked

@@ -53,6 +53,19 @@ class Same(StatelessTaskExecutor):
         return GenerationRecord(task, ModelOutput(said, usage={"prompt_tokens": 10, "completion_tokens": 100}), None)
 
 
+class Telling(Same):
+    """Leaves something out wherever it is built, and tells it there."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.sent_parameters: dict[str, object] = {}
+        self.left_out: dict[str, str] = {}
+
+    def execute(self, task: Any) -> GenerationRecord:
+        self.sent_parameters["max_tokens"], self.left_out["temperature"] = 512, "refused"
+        return super().execute(task)
+
+
 class Rooms:
     """A backend of two processes. One that is sent a poisonous question is lost with all that it has."""
 
@@ -132,6 +145,15 @@ def test_each_process_builds_one_provider_and_this_one_commits(same, tmp_path):
     assert same.built == 1 + 2  # one here, to find mistakes
     assert set(same.asked.values()) == {1}
     assert len(ExperimentStorage(tmp_path).load_cached_records("run")) == 40
+
+
+def test_what_processes_left_out_is_told_by_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(PROVIDERS, "_targets", {name: PROVIDERS.target(name) for name in PROVIDERS.names()})
+    themis.register_provider("telling", Telling)
+    report = ask(tmp_path, Rooms(), model="telling/any")
+
+    assert report.metadata["parameters"] == {"sent": {"max_tokens": 512}, "left_out": {"temperature": "refused"}}
+    assert all("parameters" not in record.metrics for record in report.generation_results)
 
 
 def test_what_a_lost_process_had_is_asked_again_though_nothing_is_to_be_retried(same, tmp_path):

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import themis
+from themis.core.codec import fingerprint
 from themis.core.entities import PromptRender, PromptSpec
-from themis.core.fingerprint import fingerprint
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 
@@ -168,3 +169,151 @@ def test_equal_templates_have_one_fingerprint():
 
     assert fingerprint(used) == fingerprint(PromptTemplate("t", "{a}", {"k": 1}))
     assert hash(used) == hash(PromptTemplate("t", "{a}"))
+
+
+# --- Jinja -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{{question}}", "2+2?"),
+        ("Q: {{ question | upper }}", "Q: 2+2?"),
+        ("{% for one in options %}{{ loop.index }}. {{ one }}\n{% endfor %}", "1. a\n2. b\n"),
+        ("{% if hint is defined %}{{ hint }}{% else %}none{% endif %}", "none"),
+        ("{{ nested.key }} {{ nested['key'] }}", "v v"),
+        ('{"q": "{{ question }}"}', '{"q": "2+2?"}'),
+    ],
+)
+def test_jinja_is_known_from_the_text(text, shown):
+    row = {"question": "2+2?", "options": ["a", "b"], "nested": {"key": "v"}}
+
+    assert PromptTemplate("t", text).fill(row) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("{{ question }}{% for one in options %} {{ one }}{% endfor %}", "2+2? a b"),
+        ("{{ question }}{% if hint %} {{ hint }}{% endif %}", "2+2?"),
+        ("{{ question }}{% if hint is not none %} {{ hint }}{% endif %}", "2+2?"),
+        ("{% set twice = question * 2 %}{{ twice }}", "2+2?2+2?"),
+        ("{% raw %}{{ x }}{% endraw %} {{ question }}", "{{ x }} 2+2?"),
+    ],
+)
+def test_a_row_is_asked_whatever_jinja_makes_names_for_and_keeps_from_being_shown(text, asked, tmp_path):
+    row = {"question": "2+2?", "options": ["a", "b"], "hint": None, "answer": asked}
+
+    report = themis.evaluate([row], model="fake/echo", prompt=text, storage=tmp_path, progress=False)
+
+    assert report.generation_results[0].output.text == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{ question }} {{ hint }}", "'hint' is empty"),
+        ("{% if question %}{{ hint }}{% endif %}", "'hint' is empty"),
+        ("{question}{% raw %}{% endraw %}", r"Write \{\{ question \}\} to put"),
+    ],
+)
+def test_a_row_that_jinja_would_not_ask_is_refused(text, said, tmp_path):
+    row = {"question": "2+2?", "hint": None, "answer": "4"}
+
+    with pytest.raises(ConfigurationError, match=said):
+        themis.evaluate([row], model="fake/echo", prompt=text, storage=tmp_path, progress=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{question}", "{question} as {{json}}", r"{question} \boxed{{answer}}", '{question} {{"a": 1}}', "no fields"],
+)
+def test_what_formats_is_no_jinja(text):
+    assert not PromptTemplate("t", text).is_jinja
+
+
+def test_the_syntax_can_be_said():
+    assert PromptTemplate("t", "{{question}}", syntax="format").fill({"question": "x"}) == "{question}"
+    assert PromptTemplate("t", "{question}", syntax="jinja").fill({"question": "x"}) == "{question}"
+    with pytest.raises(TemplateRenderingError, match="format or jinja"):
+        PromptTemplate("t", "{question}", syntax="mustache")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{ qestion }}", "did you mean 'question'"),
+        ("{% if question %}", "cannot be read as Jinja"),
+        ("{{ ''.__class__.__mro__ }}", "cannot be filled"),
+        ("{{ question.__class__ }}", "cannot be filled|asks for"),
+        ("{% for n in range(100000000) %}x{% endfor %}", "cannot be filled"),
+        ("{{ 1 // 0 }} {{ question }}", "cannot be filled"),
+    ],
+)
+def test_what_jinja_cannot_or_may_not_do_is_told(text, said):
+    with pytest.raises(TemplateRenderingError, match=said):
+        PromptTemplate("t", text, syntax="jinja").fill({"question": "x"})
+
+
+def test_a_prompt_of_messages_is_asked_in_turns(tmp_path):
+    seen = []
+
+    def answer(messages):
+        seen.append(messages)
+        return "x"
+
+    turns = [{"role": "system", "content": "In {tongue}."}, {"role": "user", "content": "{{ question }}"}]
+    themis.evaluate(
+        [{"question": "Why?", "tongue": "Latin", "answer": "x"}],
+        model=answer,
+        prompt=turns,
+        storage=tmp_path,
+        progress=False,
+    )
+
+    assert seen == [[{"role": "system", "content": "In Latin."}, {"role": "user", "content": "Why?"}]]
+
+
+@pytest.mark.parametrize(
+    "prompt", [[], [{"content": "x"}], ["x"], {"role": "user"}, [{"role": "user", "content": "x"}]]
+)
+def test_what_is_no_prompt_is_refused(prompt, tmp_path):
+    with pytest.raises(ConfigurationError):
+        themis.evaluate([{"q": "?", "answer": "x"}], model="fake/echo", prompt=prompt, storage=tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("prompt", ["{{ word | upper }}", [{"role": "user", "content": "{word}"}]])
+def test_a_resumed_run_asks_with_the_same_syntax(prompt, tmp_path):
+    rows = [{"id": str(n), "word": "ab", "answer": "AB"} for n in range(3)]
+    asked = {
+        "model": "fake/echo",
+        "prompt": prompt,
+        "storage": tmp_path,
+        "progress": False,
+        "run_id": "r",
+        "workers": 1,
+    }
+    themis.evaluate(rows, system_prompt="Be brief.", stop_when=lambda record: "enough", **asked)
+    report = themis.api.resume("r", storage=tmp_path, progress=False)
+
+    assert len({record.output.text for record in report.generation_results}) == 1
+    assert all(record.task.metadata["system_prompt"] == "Be brief." for record in report.generation_results)
+
+
+def test_a_conversation_stands_in_a_prompt_as_what_was_said_and_by_whom():
+    said = [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "Look: "}, {"type": "image", "name": "a.png", "data": "AAAA"}],
+        },
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
+        },
+    ]
+
+    assert template("{messages}").fill({"messages": said}) == "user: Look: [image a.png]\nassistant calls f({})"
+    assert template("Go on: {messages}").fill({"messages": "hello"}) == "Go on: hello"
+    assert template("{messages}").fill({"messages": [1, 2]}) == "[1, 2]"
+    assert template("{messages[0]}").fill({"messages": ["one"]}) == "one"

@@ -73,6 +73,16 @@ def test_the_seeds_command_runs_as_it_is_written(tmp_path, address):
     assert cost == pytest.approx(len(OpenAi.seen) * (1_000 * 10 + 100 * 30) / 1e6)
 
 
+def test_a_python_without_what_themis_needs_is_told_which_one_to_use():
+    bare = [sys.executable, "-S", "run_benchmark.py", "-c", "quick", "-a", "oracle"]
+
+    done = subprocess.run(bare, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "run `make install`, then .venv/bin/python run_benchmark.py" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "model"),
     [
@@ -129,7 +139,7 @@ def test_every_short_name_of_a_vendor_with_a_price_list_has_its_own_price():
     assert None not in priced.values()
     assert priced["gpt-4-1106"] == priced["gpt-4-0125"] == Price(10.0, 30.0)
     assert priced["gpt-4"] == Price(30.0, 60.0)
-    assert priced["claude-3-sonnet"] == Price(3.0, 15.0)
+    assert priced["claude-3-sonnet"] == Price(3.0, 15.0, cached_usd=0.3, cache_write_usd=3.75, cache_write_1h_usd=6.0)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +149,7 @@ def test_every_short_name_of_a_vendor_with_a_price_list_has_its_own_price():
         ("gpt-4-1106", Price(10.0, 30.0)),
         ("gpt-4-turbo-2024-04-09", Price(10.0, 30.0)),
         ("gpt-4o-2024-05-13", Price(5.0, 15.0)),
-        ("gpt-4o-2024-08-06", Price(2.5, 10.0)),
+        ("gpt-4o-2024-08-06", Price(2.5, 10.0, cached_usd=1.25)),
         ("gpt-3.5-turbo-0613", Price(1.5, 2.0)),
         ("gpt-3.5-turbo-0125", Price(0.5, 1.5)),
         ("gpt-4-32k-0613", Price(60.0, 120.0)),

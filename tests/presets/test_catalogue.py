@@ -399,3 +399,10 @@ def test_a_strict_judge_can_take_the_place_of_the_lenient_one():
 @pytest.mark.parametrize("kind", [InstructionFollowing, PartsExtractor, ShortAnswerExtractor])
 def test_the_example_in_the_documentation_is_true(kind):
     assert eval(kind.example, {kind.__name__: kind}) is True
+
+
+def test_a_dataset_of_the_hub_that_is_named_as_there_is_told_its_name_here():
+    with pytest.raises(
+        ConfigurationError, match=r"no benchmark, file or folder 'openai/gsm8k'.* hf://openai/gsm8k/SPLIT"
+    ):
+        get_benchmark_preset("openai/gsm8k")

@@ -152,6 +152,9 @@ def test_an_unknown_kind_of_file_or_an_empty_folder_is_reported_at_once(tmp_path
 
     with pytest.raises(DatasetError, match=r"ends in '.xlsx'; rows are read from .jsonl"):
         read_rows(tmp_path / "rows.xlsx")
+    (tmp_path / "experiment.yml").write_text("")
+    with pytest.raises(DatasetError, match="an experiment's file is for `themis run`"):
+        read_rows(tmp_path / "experiment.yml")
     with pytest.raises(DatasetError, match=r"no .jsonl, .*file in the folder"):
         read_rows(tmp_path)
 

@@ -360,3 +360,29 @@ def test_unknown_datasets_and_unfit_factories_are_refused():
         create_dataset("nope")
     with pytest.raises(ConfigurationError, match="expected a function of options"):
         register_dataset("nope", [1, 2])  # type: ignore[arg-type]
+
+
+def test_a_benchmark_s_metrics_are_objects_however_they_were_named():
+    mine = preset(metrics=["exact_match", Always, Always()], extractor="identity")
+
+    assert [metric.name for metric in mine.metrics] == ["ExactMatch", "Always", "Always"]
+    assert [metric.name for metric in mine.metrics[1:]] == ["Always", "Always"]
+    assert mine.metrics[2] is mine.written_metrics[2]
+    assert mine.protocol.metrics == ("exact_match", "Always", "Always")
+
+
+@pytest.mark.parametrize("name", list_benchmarks())
+def test_the_metrics_of_every_benchmark_of_the_catalogue_have_names(name):
+    found = get_benchmark_preset(name)
+
+    assert all(metric.name for metric in found.metrics)
+    assert found.read_from(sample=True).protocol == found.protocol
+
+
+def test_rows_have_a_length(tmp_path):
+    assert len(get_benchmark_preset("demo").dataset_loader(3)) == 3
+    assert len(get_benchmark_preset("coqa", sample=True).load_dataset()) > len(list(sample_rows("coqa")))
+    (tmp_path / "demo.jsonl").write_text(
+        "".join(json.dumps({"id": n, "question": "q", "answer": "a"}) + "\n" for n in "ab")
+    )
+    assert len(get_benchmark_preset("demo", data=tmp_path).load_dataset(5)) == 2

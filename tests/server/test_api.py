@@ -345,7 +345,7 @@ def test_a_store_on_either_database_is_served(store_location):
 def test_answers_that_were_cut_off_are_counted(tmp_path):
     class Wordy(StatelessTaskExecutor):
         def execute(self, task: GenerationTask) -> GenerationRecord:
-            return GenerationRecord(task, ModelOutput("well", raw={"finish_reason": "length"}), None)
+            return GenerationRecord(task, ModelOutput("well", finish_reason="length"), None)
 
     themis.register_provider("long-winded", Wordy)
     rows = [{"id": n, "question": str(n), "answer": str(n)} for n in range(3)]

@@ -16,6 +16,7 @@ from playwright.sync_api import expect
 
 import themis
 from tests.running_server import RunningServer
+from tests.spoken_runs import write_spoken_runs
 from themis.core.codec import encode
 from themis.core.entities import GenerationRecord, ModelError, ModelOutput
 from themis.exceptions import RunFailedError
@@ -377,6 +378,7 @@ def lab(
     subprocess.run(
         [sys.executable, "-m", "themis.cli", *memory, "--storage", str(root)], check=True, capture_output=True
     )
+    write_spoken_runs(root)
     ExperimentStorage(root).start_run(LONG_NAME, tags={"team": "lab"})
     themis.register_provider("unreachable", lambda **options: Unreachable())
     rows = [{"id": f"q{n}", "question": f"{n} + {n}", "answer": str(2 * n)} for n in range(20)]
@@ -392,6 +394,10 @@ PATHS = {
     "runs": "/runs",
     "run": "/runs/baseline",
     "sample": "/runs/baseline/sample?item=q3",
+    "steps": "/runs/said/sample?item=steps",
+    "called": "/runs/said/sample?item=called",
+    "images": "/runs/images/sample?item=cat",
+    "attempts": "/runs/four/sample?item=q",
     "compare": "/compare?run=baseline&run=variant",
     "long names": f"/compare?run={LONG_NAME}a&run={LONG_NAME}b",
     "memory": "/runs/talk",
@@ -415,6 +421,26 @@ def test_pages_fit_every_width_in_both_themes(lab, open_page, scheme, width, tmp
         assert page.evaluate(SPILT) == [], name
         assert page.evaluate(CONTRAST) >= 4.5, name
         assert page.evaluate(UNLABELLED) == [], name
+
+
+def test_images_are_drawn_and_reasoning_is_unfolded(lab, open_page):
+    page = open_page(lab, "/runs/said/sample?item=steps")
+    drawn = "() => [...document.querySelectorAll('main img')].map((image) => [image.complete, image.naturalWidth])"
+    expect(page.locator("main img")).to_have_count(1)
+    page.locator("main img").scroll_into_view_if_needed()
+    expect(page.locator("main img")).to_have_js_property("complete", True)
+    assert page.evaluate(drawn) == [[True, 80]]
+
+    assert not page.get_by_text("Both cities.").is_visible()
+    page.get_by_text("Reasoning").click()
+    expect(page.get_by_text("Both cities.")).to_be_visible()
+
+    page.goto(lab.address + "/runs/images/sample?item=cat")
+    expect(page.locator("main img")).to_have_js_property("complete", True)
+    assert page.evaluate(drawn) == [[True, 96]]
+    with page.expect_download() as kept:
+        page.get_by_role("link", name="logo.svg").click()
+    assert kept.value.suggested_filename == "logo.svg"
 
 
 def test_everything_is_printed(lab, open_page):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import html.parser
+import re
+from base64 import b64encode
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -12,7 +15,9 @@ from fastapi.testclient import TestClient
 import themis
 from themis.core.codec import encode
 from themis.core.entities import GenerationRecord, ModelOutput
+from themis.experiment.export import export_html
 from themis.interfaces import StatelessTaskExecutor
+from themis.runs.report import build_report
 from themis.server import create_app
 from themis.server.bundle import write_bundle
 from themis.storage import ExperimentStorage
@@ -72,6 +77,57 @@ def hostile(tmp_path_factory) -> Path:
     return root
 
 
+def hostile_message(attack: str) -> dict[str, Any]:
+    """A message with the attack in every place that is shown."""
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" onload="window.acted=1">{attack}</svg>'.encode("utf-8", "replace")
+    kinds = [attack, "text/html", "image/svg+xml", "image/png"]
+    return {
+        "role": attack,
+        "name": attack,
+        "reasoning": attack,
+        "refusal": attack,
+        "error": True,
+        "content": [
+            {"type": "text", "text": attack},
+            {"type": attack, "value": attack},
+            {"type": "file", "name": attack, "media_type": attack, "url": "javascript:window.acted=1"},
+            {"type": "image", "name": attack, "media_type": "image/png", "digest": attack},
+            {"type": "image", "name": attack, "url": attack},
+            *({"type": "image", "name": attack, "media_type": kind, "data": b64encode(svg).decode()} for kind in kinds),
+        ],
+        "tool_calls": [{"id": attack, "name": attack, "arguments": {attack: attack}, "invalid": attack}],
+    }
+
+
+class Conversing(StatelessTaskExecutor):
+    """Answers in several steps with the attack that it is asked for."""
+
+    def execute(self, task):
+        attack = ATTACKS[int(task.metadata["number"])]
+        said = [hostile_message(attack), {"role": "tool", "tool_call_id": attack, "content": attack, "error": True}]
+        output = ModelOutput(attack, reasoning=attack, refusal=attack, finish_reason=attack, transcript=tuple(said))
+        return GenerationRecord(task, output, None)
+
+
+@pytest.fixture(scope="module")
+def conversation(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("conversation")
+    themis.register_provider("conversing", lambda **options: Conversing())
+    rows = [
+        {
+            "id": str(n),
+            "number": str(n),
+            "messages": [hostile_message(attack)],
+            "system_prompt": attack,
+            "answer": attack,
+        }
+        for n, attack in enumerate(ATTACKS)
+    ]
+    fixed = {"prompt": "{messages}", "metrics": ["exact_match"], "run_id": "said", "storage": root}
+    themis.evaluate(rows, model="conversing:x", num_samples=2, **fixed)
+    return root
+
+
 class Elements(html.parser.HTMLParser):
     """Collects what a browser would act on."""
 
@@ -87,6 +143,24 @@ class Elements(html.parser.HTMLParser):
         self.handlers += [name for name, _ in attributes if name.startswith("on") or name == "style"]
         self.addresses += [value or "" for name, value in attributes if name in ("href", "src", "action")]
         assert tag not in ("style", "iframe", "object", "embed", "base")
+
+
+class Sources(html.parser.HTMLParser):
+    """The addresses in a page's attributes of one name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        self.found += [value or "" for name, value in attributes if name == self._name]
+
+    @classmethod
+    def of(cls, text: str, name: str = "src") -> list[str]:
+        parser = cls(name)
+        parser.feed(text)
+        return parser.found
 
 
 def assert_inert(text: str) -> None:
@@ -164,6 +238,48 @@ def test_a_hostile_conversation_is_inert(tmp_path):
         assert page.status_code == 200
         assert_inert(page.text)
     assert pages[0].text.count('class="turn say') == len(ATTACKS) - 2
+
+
+def test_what_a_hostile_conversation_holds_is_inert_in_every_place(conversation, tmp_path):
+    with TestClient(create_app(conversation), base_url=HERE) as client:
+        pages = [client.get("/runs/said"), *(client.get(f"/runs/said/sample?item={n}") for n in range(len(ATTACKS)))]
+        sources = [source for page in pages for source in Sources.of(page.text)]
+        images = [client.get(source) for source in sources if source.startswith("/api")]
+    write_bundle(conversation, tmp_path / "copy")
+
+    assert [page.status_code for page in pages] == [200] * (1 + len(ATTACKS))
+    copies = [page.read_text(encoding="utf-8") for page in (tmp_path / "copy").glob("*.html")]
+    for text in [page.text for page in pages] + copies:
+        assert_inert(text)
+    # What calls itself a picture and is none is sent as a picture, which runs nothing; all else is a file.
+    assert {(image.status_code, image.headers["content-type"]) for image in images} == {(200, "image/png")}
+    files = [path for path in (tmp_path / "copy").rglob("*") if path.is_file() and path.parent.name == "attachments"]
+    assert {path.suffix for path in files} == {".png", ".bin"}
+    assert all(path.parent == tmp_path / "copy" / "attachments" for path in files)
+
+
+def test_a_program_that_calls_itself_an_image_is_a_file(conversation):
+    sample = {"params": {"item": "0"}}
+    with TestClient(create_app(conversation), base_url=HERE) as client:
+        page = client.get("/runs/said/sample", **sample).text
+        files = {link for link in Sources.of(page, "href") if "/attachments/" in link}
+        answers = [client.get(link) for link in files]
+
+    assert files
+    for answer in answers:
+        assert answer.headers["content-type"] in ("application/octet-stream", "image/png")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "sandbox" in answer.headers["content-security-policy"]
+
+
+def test_the_page_of_a_hostile_conversation_runs_nothing_of_it(conversation, tmp_path):
+    report = build_report(ExperimentStorage(conversation), "said")
+    text = export_html(report, tmp_path / "report.html").read_text(encoding="utf-8")
+
+    scripts = re.findall(r"<script[^>]*>", text)
+    assert len(scripts) == 4
+    assert "window.acted = 1</script>" not in text
+    assert set(re.findall(r'"data:([^;]{1,40});base64', text)) == {"image/png"}
 
 
 def test_the_static_copy_of_a_hostile_run_is_inert(hostile, tmp_path):

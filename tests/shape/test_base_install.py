@@ -17,8 +17,8 @@ from packaging.utils import canonicalize_name
 from tests.shape.tree import PROJECT, modules
 from themis.cli import COMMANDS
 
-# Packages of ours that are an extra as a whole.
-WHOLE_EXTRAS = ("themis.server.",)
+# Packages of ours that are an extra as a whole, or that only pytest loads.
+WHOLE_EXTRAS = ("themis.server.", "themis.testing.")
 PIP_COMMAND = re.compile(r"pip install 'themis-eval\[\w+\]'")
 
 WORKING = [

@@ -39,3 +39,16 @@ def test_the_command_line_needs_only_click_to_explain_itself(before, arguments):
 
     assert new & HEAVY == set()
     assert {name for name in new if name not in sys.stdlib_module_names} == {"themis", "click"}
+
+
+def test_a_run_of_rows_that_asks_nobody_over_http_loads_no_client_for_it_and_no_benchmarks_or_memory_runs():
+    program = (
+        "import json, sys, tempfile, themis\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    rows = [{'id': '1', 'question': '1?', 'answer': '1'}]\n"
+        "    themis.evaluate(rows, model='fake/perfect', prompt='{question}', storage=folder, progress=False)\n"
+        "json.dump(sorted(sys.modules), sys.stderr)"
+    )
+    loaded = loaded_after(program)
+
+    assert loaded & {"aiohttp", "themis.presets.catalogue", "themis.memory", "scipy", "pandas"} == set()

@@ -5,8 +5,6 @@ import importlib
 import re
 import subprocess
 
-import pytest
-
 from tests.shape.tree import PROJECT, module_name, modules, parsed, python_files
 
 SAYING_NOTHING = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
@@ -23,32 +21,35 @@ def test_a_module_fits_into_a_head():
     assert {name: lines for name, lines in long.items() if lines > MOST_LINES} == {}
 
 
-@pytest.mark.parametrize("path", python_files(), ids=module_name)
-def test_a_module_opens_by_saying_what_it_is(path):
-    assert ast.get_docstring(parsed(path)), f"{path.relative_to(PROJECT)} has no docstring"
+def test_a_module_opens_by_saying_what_it_is():
+    assert [module_name(path) for path in python_files() if not ast.get_docstring(parsed(path))] == []
 
 
-@pytest.mark.parametrize("name", modules())
-def test_every_name_that_a_module_offers_exists(name):
-    module = importlib.import_module(name)
+def test_every_name_that_a_module_offers_exists():
+    found = {name: importlib.import_module(name) for name in modules()}
+    missing = [
+        f"{name}.{offered}"
+        for name, module in found.items()
+        for offered in getattr(module, "__all__", ())
+        if not hasattr(module, offered)
+    ]
 
-    assert [offered for offered in getattr(module, "__all__", ()) if not hasattr(module, offered)] == []
+    assert missing == []
 
 
-@pytest.mark.parametrize("path", python_files(), ids=module_name)
-def test_a_module_offers_every_function_and_class_that_is_not_private(path):
-    offered = _declared(parsed(path))
-    if offered is None:
-        return
-    public = {
-        node.name
+def test_a_module_offers_every_function_and_class_that_is_not_private():
+    hidden = [
+        f"{module_name(path)}.{node.name}"
+        for path in python_files()
+        if (offered := _declared(parsed(path))) is not None
         for node in parsed(path).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         and not node.name.startswith("_")
+        and node.name not in offered
         and not _is_registered(node)
-    }
+    ]
 
-    assert public - offered == set(), "put these into __all__, or an underscore before them"
+    assert hidden == [], "put these into __all__, or an underscore before them"
 
 
 def _declared(tree: ast.Module) -> set[str] | None:

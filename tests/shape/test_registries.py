@@ -85,11 +85,15 @@ PAGES = {
     "family of benchmarks": ["guides/lm-eval.md"],
     "filler": ["guides/memory-benchmark.md"],
     "generator": ["reference/memory-tests.md"],
+    "kind of run": ["concepts.md"],
     "memory test": ["reference/memory-tests.md", "guides/memory-results.md"],
     "metric": ["reference/metrics.md"],
     "provider": ["guides/providers.md"],
+    "scene": ["guides/subjects.md"],
     "tokenizer": ["guides/memory-benchmark.md"],
+    "tool": ["guides/tools.md"],
     "tracker": ["guides/trackers.md"],
+    "view": ["guides/where-people-work.md"],
 }
 
 

@@ -11,11 +11,12 @@ from tests.shape.tree import PROJECT
 
 SHAPE = PROJECT / "scripts" / "shape.py"
 # The most modules of ours that each may run through.
-MOST_MODULES = {"one evaluate": 36, "one row": 22, "one turn": 20, "one page": 18, "one comparison": 14}
+MOST_MODULES = {"one evaluate": 40, "one row": 22, "one turn": 18, "one page": 18, "one comparison": 14}
 MOST_LINES_WITH_ANY = 500
 LONGEST_FUNCTION = 70
 # It has a line for each of its parameters twice: where they come in, and where they become the specification.
-LONGER = {"evaluate"}
+# So has the constructor of OpenAI-compatible providers, a line for each of its options.
+LONGER = {"evaluate", "__init__"}
 
 
 def load_shape():

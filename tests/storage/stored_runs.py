@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from themis.core.codec import canonical_json, to_plain
+from themis.core.codec import canonical_json, digest, to_plain
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -16,7 +16,6 @@ from themis.core.entities import (
     Result,
     SamplingConfig,
 )
-from themis.core.fingerprint import digest
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.runs import Frame, Item, ScoreRow, score_rows
 

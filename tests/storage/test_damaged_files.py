@@ -14,7 +14,8 @@ from tests.storage.stored_runs import FRAME, answered, call, fill, item, rows
 from themis.config.specification import load_specification
 from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import ExperimentStorage
-from themis.storage.database import DATABASE_NAME, MIGRATIONS
+from themis.storage.database import DATABASE_NAME
+from themis.storage.migrations import MIGRATIONS
 
 PROJECT = Path(__file__).parents[2]
 

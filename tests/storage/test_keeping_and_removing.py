@@ -357,3 +357,15 @@ def test_an_unknown_run_is_not_valid(storage):
     found = storage.validate_integrity("none")
 
     assert (found["valid"], len(found["errors"])) == (False, 1)
+
+
+@pytest.mark.parametrize("there_is_a_store", [False, True])
+def test_a_run_that_is_not_there_is_a_file_not_found(tmp_path, there_is_a_store):
+    """As programs know it that tidy up before they begin."""
+    storage = ExperimentStorage(tmp_path)
+    if there_is_a_store:
+        storage.start_run("run")
+
+    with pytest.raises(FileNotFoundError, match="no run 'old'") as raised:
+        storage.delete_run("old")
+    assert isinstance(raised.value, StorageError)

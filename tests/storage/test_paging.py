@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.storage.stored_runs import FRAME, answered, call, failed, fill, item, judged, rows
 from themis.core.entities import MetricScore
 from themis.storage import ExperimentStorage
-from themis.storage.runs import LazyMapping, LazySequence
+from themis.storage.lazy import LazyMapping, LazySequence
 
 MANY = 1_234
 

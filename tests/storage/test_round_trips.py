@@ -166,7 +166,7 @@ def test_records_come_back_as_they_were(storage):
     assert list(records) == ["item-0", "item-1"]
     assert len(records) == 2
     read = records["item-0"]
-    assert (read.output, read.error, read.metrics) == (good.output, None, {"generation_time_ms": 12.5})
+    assert (read.output, read.error, read.metrics) == (good.output, None, {"generation_time_ms": 12.5, "cost_usd": 0.0})
     assert (read.task.prompt, read.task.model, read.task.sampling) == (good.task.prompt, FRAME.model, FRAME.sampling)
     assert read.task.reference == Reference("answer", "0")
     assert read.task.metadata == {
@@ -304,3 +304,19 @@ def test_the_folder_of_a_run_is_written_from_the_store(storage, tmp_path, monkey
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "records.jsonl", "report.json"]
     assert len((folder / "records.jsonl").read_text().splitlines()) == 2
     assert folder.is_relative_to(storage.root)
+
+
+def test_a_metric_s_own_values_are_kept_whatever_they_are_called(storage):
+    storage.start_run("run", config={"task": FRAME.to_config()})
+    row = {**rows(1)[0], "subject": "history", "level": [3]}
+    record = answered(row)
+    given = record.task.metadata
+    score = MetricScore("Match", 1.0, {}, {"mine": 7, "subject": "art", "level": given["level"], "prompt": "2 + 2?"})
+    with storage.open_run("run") as writer:
+        writer.store_dataset([item(0, row)])
+        writer.commit_results([call(0, record)])
+        evaluation = writer.open_evaluation("e" * 32, {"metrics": ["Match"]})
+        writer.commit_scores(evaluation, judged(0, record, score))
+
+    (read,) = storage.load_cached_evaluations("run")["item-0"].scores
+    assert read.metadata == {"mine": 7, "subject": "art"}

@@ -41,6 +41,7 @@ def misbehaving_endpoint() -> Iterator[Endpoint]:
                 endpoint.calls[question] += 1
                 seen = endpoint.calls[question]
                 endpoint.keys.add(self.headers.get("Authorization", ""))
+            self.body = body
             number = int("".join(c for c in question if c.isdigit()) or 0)
             getattr(self, f"_{model.replace('-', '_')}")(question, number, seen)
 
@@ -83,6 +84,10 @@ def misbehaving_endpoint() -> Iterator[Endpoint]:
             else:
                 self._good(question, number, seen)
 
+        def _takes_its_time(self, question: str, number: int, seen: int) -> None:
+            time.sleep(0.03)
+            self._good(question, number, seen)
+
         def _waits_at_the_gate(self, question: str, number: int, seen: int) -> None:
             endpoint.gate.wait()
             self._good(question, number, seen)
@@ -108,9 +113,15 @@ def misbehaving_endpoint() -> Iterator[Endpoint]:
             )
 
         def _no_temperature(self, question: str, number: int, seen: int) -> None:
-            self._send(
-                400, {"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model."}}
-            )
+            if "temperature" in self.body:
+                self._send(
+                    400, {"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model."}}
+                )
+            else:
+                self._good(question, number, seen)
+
+        def _refuses_the_request(self, question: str, number: int, seen: int) -> None:
+            self._send(400, {"error": {"message": "This model cannot be asked at this address."}})
 
         def _moved(self, question: str, number: int, seen: int) -> None:
             self._send(308, {}, {"Location": "https://elsewhere.example/v1"})

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import platform
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,8 @@ Said = Greeting | list[Request] | BaseException
 _ray_package = partial(import_extra, "ray", "ray", "running on a Ray cluster")
 
 _WAIT_SECONDS = 0.25
+# How long a task has to end after it was interrupted.
+_CANCEL_SECONDS = 10.0
 _CONNECT_SECONDS = 20
 # A process with nothing to tell says so this often.
 _HEARTBEAT_SECONDS = 5.0
@@ -140,9 +143,15 @@ class RayExecutionBackend(ExecutionBackend):
         return self._ray.get(done[0])
 
     def _cancel(self, running: Iterable[object]) -> None:
-        for one in running:
-            with contextlib.suppress(Exception):  # it may be over by now
-                self._ray.cancel(one)
+        """Interrupts what is under way, and kills what does not mind: it would hold its place in the cluster for ever."""
+        ends = {one.completed() if hasattr(one, "completed") else one: one for one in running}
+        for force in (False, True):
+            for one in ends.values():
+                with contextlib.suppress(Exception):  # it may be over by now
+                    self._ray.cancel(one, force=force)
+            if ends:
+                _, left = self._ray.wait(list(ends), num_returns=len(ends), timeout=_CANCEL_SECONDS)
+                ends = {end: ends[end] for end in left}
 
 
 def on_one_machine(nodes: Iterable[Mapping[str, object]]) -> bool:
@@ -213,11 +222,19 @@ def _unpack(sent: bytes) -> Any:
     return func
 
 
+def _heed_interrupts() -> None:
+    """Ray cancels by an interrupt, which children of a shell's background job, or a task before in this process, may ignore."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _call(sent: bytes, item: object) -> object:
+    _heed_interrupts()
     return _unpack(sent)(item)
 
 
 def _each(sent: bytes, item: object) -> Iterator[object]:
+    _heed_interrupts()
     for result in _unpack(sent)(item):  # noqa: UP028 - Ray sends values into a generator, which not every iterator can take
         yield result
 

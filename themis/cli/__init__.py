@@ -13,6 +13,8 @@ from typing import Any
 import click
 
 from themis import __version__
+from themis.cli import completing
+from themis.cli.elsewhere import explain_command, explain_option
 from themis.cli.terminal import echo_error, hide_secrets_in_output
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
@@ -27,10 +29,12 @@ from themis.exceptions import (
 
 # verb -> (where it lives, its line in --help)
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("themis.cli.experiments:init", "Write a commented experiment file to begin with."),
+    "run": ("themis.cli.experiments:run", "Run all that an experiment file asks for, and compare the runs."),
     "eval": ("themis.cli.evaluating:evaluate_command", "Ask a model every row of a benchmark or file, and judge it."),
     "resume": ("themis.cli.evaluating:resume", "Go on with a run that was interrupted or has failures."),
     "estimate": ("themis.cli.evaluating:estimate", "Calls, tokens, dollars and minutes of an evaluation, before it."),
-    "rejudge": ("themis.cli.evaluating:rejudge", "Judge a run's stored answers again, without calling the model."),
+    "rejudge": ("themis.cli.judging:rejudge", "Judge a run's stored answers again, without calling the model."),
     "judge": ("themis.cli.judging:judge", "What a judge's scores are worth: calibration and agreement."),
     "compare": ("themis.cli.comparing:compare", "Compare runs with paired statistics."),
     "diff": ("themis.cli.comparing:diff", "Samples that one run fixes or breaks beside another."),
@@ -54,6 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("themis.cli.exchange:data", "Fetch benchmarks' rows for machines without the internet."),
     "models": ("themis.cli.models:models", "Embedded models: install, list, serve, remove."),
     "store": ("themis.cli.store:store", "Check, repair, prune, copy or vacuum a store."),
+    "completion": ("themis.cli.completing:completion", "The script that completes words in bash, zsh or fish."),
     "doctor": ("themis.cli.doctor:doctor", "Check this machine: Python, extras, store, endpoints, browser."),
     "demo": ("themis.cli.demo:demo", "A first run on this machine, without a key or the internet."),
 }
@@ -72,13 +77,14 @@ Environment:
   THEMIS_DURABILITY  process or power: what a stored answer outlives
   THEMIS_DATABASE_WAIT_SECONDS
                      how long a run waits for PostgreSQL (default 300)
-  THEMIS_PRICES      a file of prices; those it names win over the package's own
+  THEMIS_PRICES      a file of prices, which win over the package's own
   THEMIS_MODELS_DIR  where embedded models are kept
-  THEMIS_SECRETS     names of variables, divided by commas, whose values are shown and
-                     stored nowhere; those with KEY, TOKEN, ... in their names never are
+  THEMIS_SECRETS     names of variables, divided by commas, whose values are
+                     shown and stored nowhere; those with KEY, TOKEN, ... in
+                     their names never are
   NO_COLOR           no colours
-  THEMIS_NO_DOTENV   1: do not read the nearest .env file, of the working directory or above
-                     (what is set already wins over it)
+  THEMIS_NO_DOTENV   1: do not read the nearest .env file, of the working
+                     directory or above (what is set already wins over it)
 """
 
 
@@ -109,7 +115,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, known = args[0] if args else "", self.list_commands(ctx)
         if name and name not in known and not name.startswith("-"):
-            raise click.UsageError(f"no command {name!r}{nearest(name, known)}", ctx)
+            here = explain_command(name, args[1:]) if ctx.parent is None else ""
+            raise click.UsageError(f"no command {name!r}{here or nearest(name, known)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -137,6 +144,8 @@ def themis(verbose: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: runs the command and turns errors into a line and an exit code."""
     hide_secrets_in_output()
+    if completing.VARIABLE in os.environ:
+        completing.complete(sys.argv[1:] if arguments is None else list(arguments))
     sys.exit(_run(arguments))
 
 
@@ -149,7 +158,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return leaving.exit_code
     except click.ClickException as error:
         shown = io.StringIO()
-        error.show(file=shown)
+        explain_option(error).show(file=shown)
         echo_error(redact_text(shown.getvalue()).rstrip("\n"))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from themis.cli.completing import RUN_ID
 from themis.cli.output import json_option, print_json, print_table, storage_option, write_page
 from themis.cli.terminal import escape_terminal
 from themis.comparison.diff import Change, RunDiff, diff_runs, item_row, write_diff
 from themis.comparison.engine import CORRECTIONS, ComparisonEngine, StatisticalTest
 from themis.comparison.gate import Gate, GateOutcome, GateVerdict, append_github_summary, write_junit
+from themis.comparison.latex import latex_table
 from themis.comparison.pages import comparison_page
 from themis.comparison.power import ComparisonPlan, plan_comparison
-from themis.comparison.reports import ComparisonReport, format_interval, latex_table, markdown_table
+from themis.comparison.reports import ComparisonReport, format_interval, markdown_table
+from themis.core.codec import json_bytes
 from themis.core.markup import truncate
+from themis.exceptions import ConfigurationError
 
 _SHOWN_ITEMS = 20
 _LONGEST_TEXT = 200
@@ -29,7 +35,7 @@ across_option = click.option(
 
 
 @click.command()
-@click.argument("run_ids", metavar="RUN RUN...", nargs=-1, required=True)
+@click.argument("run_ids", type=RUN_ID, metavar="RUN RUN...", nargs=-1, required=True)
 @storage_option
 @click.option(
     "--metric", "metrics", multiple=True, help="Only this metric, may be repeated; all common ones otherwise."
@@ -44,7 +50,8 @@ across_option = click.option(
 @click.option("--resamples", type=click.IntRange(min=100), default=10_000, show_default=True, help="Random draws.")
 @across_option
 @click.option("--details", is_flag=True, help="Also every pair, and who beat whom.")
-@click.option("--html", "html_file", type=click.Path(dir_okay=False), help="Write one self-contained page.")
+@click.option("-o", "--output", "outputs", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
+              help="Also write the comparison to this .html, .json, .md or .tex file; may be repeated.")  # fmt: skip
 @click.option("--latex", "form", flag_value="latex", help="Print a LaTeX table.")
 @click.option("--markdown", "form", flag_value="markdown", help="Print a Markdown table.")
 @json_option
@@ -59,11 +66,12 @@ def compare(
     resamples: int,
     across: bool,
     details: bool,
-    html_file: str | None,
+    outputs: tuple[str, ...],
     form: str | None,
     as_json: bool,
 ) -> None:
     """Compare runs on the items they share: differences, intervals, p-values corrected for their number."""
+    renderers = [_find_renderer(path) for path in outputs]
     engine = ComparisonEngine(
         storage_path=storage,
         statistical_test=test,
@@ -75,16 +83,34 @@ def compare(
         across=across,
     )
     report = engine.compare_runs(run_ids, metrics=metrics or None)
-    if html_file is not None:
-        write_page(html_file, comparison_page(report))
+    for path, render in zip(outputs, renderers, strict=True):
+        write_page(path, f"{render(report).rstrip()}\n")
     if as_json:
         print_json(report.to_dict())
     elif form == "latex":
         click.echo(latex_table(report))
     elif form == "markdown":
         click.echo(markdown_table(report))
-    elif html_file is None or details:
+    else:
         _print_report(report, details=details)
+
+
+_RENDERERS: dict[str, Callable[[ComparisonReport], str]] = {
+    ".htm": comparison_page,
+    ".html": comparison_page,
+    ".json": lambda report: json_bytes(report.to_dict(), indent=2).decode(),
+    ".md": markdown_table,
+    ".tex": latex_table,
+}
+
+
+def _find_renderer(path: str) -> Callable[[ComparisonReport], str]:
+    suffix = Path(path).suffix.lower()
+    if suffix not in _RENDERERS:
+        raise ConfigurationError(
+            f"a comparison is written as .html, .json, .md or .tex, got {path!r}; `themis diff A B --to FILE` writes items"
+        )
+    return _RENDERERS[suffix]
 
 
 def _print_report(report: ComparisonReport, *, details: bool) -> None:
@@ -99,8 +125,8 @@ def _print_report(report: ComparisonReport, *, details: bool) -> None:
 
 
 @click.command()
-@click.argument("run_a", metavar="A")
-@click.argument("run_b", metavar="B")
+@click.argument("run_a", type=RUN_ID, metavar="A")
+@click.argument("run_b", type=RUN_ID, metavar="B")
 @storage_option
 @click.option(
     "--metric", "metrics", multiple=True, help="Only this metric, may be repeated; all common ones otherwise."
@@ -196,10 +222,14 @@ def _print_text(label: str, text: str) -> None:
 
 
 @click.command()
-@click.option("--baseline", required=True, metavar="RUN", help="A stored run with the items to compare on.")
+@click.option(
+    "--baseline", required=True, type=RUN_ID, metavar="RUN", help="A stored run with the items to compare on."
+)
 @click.option("--metric", required=True, help="The metric to compare by.")
 @click.option("--difference", type=float, help="The smallest difference that matters: how many items show it?")
-@click.option("--pilot", metavar="RUN", help="A second run on the same items, to learn how much differences vary.")
+@click.option(
+    "--pilot", type=RUN_ID, metavar="RUN", help="A second run on the same items, to learn how much differences vary."
+)
 @click.option("--correlation", type=float, default=0.5, show_default=True,
               help="Of the two runs' scores, assumed where there is no pilot.")  # fmt: skip
 @click.option("--power", type=float, default=0.8, show_default=True, help="Wanted chance to see it.")
@@ -246,8 +276,8 @@ _OUTCOME_TEXTS = {
 
 
 @click.command()
-@click.argument("candidate", metavar="CANDIDATE")
-@click.option("--baseline", required=True, metavar="RUN", help="The run to be as good as.")
+@click.argument("candidate", type=RUN_ID, metavar="CANDIDATE")
+@click.option("--baseline", required=True, type=RUN_ID, metavar="RUN", help="The run to be as good as.")
 @click.option("--metric", required=True, help="The metric to judge by.")
 @click.option("--min-delta", type=float, help="Least observed gain over the baseline; 0 unless a margin is given.")
 @click.option("--significant", is_flag=True, help="The interval of the gain must lie above --min-delta, too.")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import click
 
 from themis import __version__
+from themis.cli.completing import RUN_ID
 from themis.cli.output import json_option, print_json, print_table, storage_option
 from themis.core.redaction import redact_text
 from themis.core.tokens import DEFAULT_TOKENIZER, count_tokens
@@ -29,8 +30,13 @@ EXTRAS = {
     "local": ("xllamacpp",),
     "math": ("math_verify",),
     "nlp": ("sacrebleu", "rouge_score", "nltk", "wordllama"),
+    "ifeval": ("nltk", "langdetect"),
     "hub": ("datasets", "huggingface_hub", "pyarrow"),
+    "lm-eval": ("lm_eval",),
     "litellm": ("litellm",),
+    "mcp": ("mcp",),
+    "prices": ("genai_prices",),
+    "frames": ("pandas", "polars"),
     "ray": ("ray",),
     "postgres": ("psycopg",),
     "wandb": ("wandb",),
@@ -149,9 +155,11 @@ def cache() -> None:
 
 
 @cache.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.argument("item_id", metavar="ITEM")
-@click.option("--other", metavar="RUN", help="Compare with this run; by default with the most similar one.")
+@click.option(
+    "--other", type=RUN_ID, metavar="RUN", help="Compare with this run; by default with the most similar one."
+)
 @storage_option
 @json_option
 def why(run_id: str, item_id: str, other: str | None, storage: str, as_json: bool) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from themis.cli.completing import BENCHMARK, RUN_ID, TRACKER
 from themis.cli.output import json_option, key_values_option, print_json, storage_option
 from themis.comparison.scores import open_store
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError, ThemisError
 from themis.experiment.export import DEFAULT_FORMATS, FORMATS, export_formats
 from themis.experiment.importing import NO_LIMITS, Imported, import_log
-from themis.experiment.share import share_run
+from themis.experiment.share import create_share_pack
 from themis.integrations.trackers import make_trackers
 from themis.presets import fetch_benchmark
 from themis.runs.report import build_report
@@ -21,7 +22,7 @@ from themis.storage import ExperimentStorage
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--to", "directory", required=True, type=click.Path(path_type=Path), help="Directory for the files.")
 @click.option(
     "--format",
@@ -97,7 +98,7 @@ def _echo_import(path: Path, imported: Imported) -> None:
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--metric", help="Which metric the badge shows; by default the first that judged every sample.")
 @click.option(
     "--output-dir",
@@ -110,19 +111,22 @@ def _echo_import(path: Path, imported: Imported) -> None:
 @json_option
 def share(run_id: str, metric: str | None, output_dir: Path, storage: str, as_json: bool) -> None:
     """Write a badge (SVG) and a summary (Markdown) of a run, and print the line that shows it."""
-    store = open_store(storage)
-    shared = share_run(store, run_id, metric=metric, output_dir=output_dir)
+    shared = create_share_pack(run_id, storage_root=open_store(storage), output_dir=output_dir, metric=metric)
     if as_json:
-        print_json({"svg": str(shared.svg_path), "markdown": str(shared.markdown_path), "snippet": shared.snippet})
+        print_json(
+            {"svg": str(shared.svg_path), "markdown": str(shared.markdown_path), "snippet": shared.markdown_snippet}
+        )
         return
     click.echo(f"badge    {shared.svg_path}")
     click.echo(f"summary  {shared.markdown_path}")
-    click.echo(shared.snippet)
+    click.echo(shared.markdown_snippet)
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
-@click.option("--to", "trackers", multiple=True, required=True, help="wandb, mlflow, hub or otel; may be repeated.")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
+@click.option(
+    "--to", "trackers", multiple=True, required=True, type=TRACKER, help="wandb, mlflow, hub or otel; may be repeated."
+)
 @key_values_option("--option", "options", help="Option of a tracker, or TRACKER.K=V; may be repeated.")
 @storage_option
 @json_option
@@ -159,7 +163,7 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("benchmark")
+@click.argument("benchmark", type=BENCHMARK)
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write into.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="Only the first so many rows.")
 @json_option

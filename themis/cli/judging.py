@@ -1,4 +1,4 @@
-"""`themis judge`: what a judge's scores are worth."""
+"""`themis rejudge`: stored answers judged again; `themis judge`: what a judge's scores are worth."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from themis.cli.completing import EXTRACTOR, METRIC, MODEL, REDUCER, RUN_ID
 from themis.cli.output import (
     command_words,
     format_interval,
@@ -20,19 +21,65 @@ from themis.cli.output import (
     storage_option,
     write_page,
 )
-from themis.cli.running import exit_code, workers_option
+from themis.cli.running import exit_code, load_option, present, weak_sandbox_option, workers_option
 from themis.cli.terminal import escape_terminal
 from themis.comparison.pages import audit_page
 from themis.comparison.scores import common_metrics, open_scores, open_store
 from themis.evaluation.agreement import agreement_of, swap_consistency
 from themis.evaluation.agreement import calibrate as calibrate_scores
-from themis.exceptions import ConfigurationError, DatasetError, RunInterrupted
+from themis.exceptions import ConfigurationError, DatasetError, RunFailedError, RunInterrupted
+from themis.experiment.assemble import stored_pipeline
 from themis.experiment.judge_audit import JudgeAudit, audit_judge, audit_judgments
 from themis.experiment.judgment_files import read_judgments_file
+from themis.memory.models import ChatModel
+from themis.memory.rejudging import rejudge_memory_run
 from themis.presets.loading import read_rows
-from themis.runs.progress import ProgressBar, is_interactive
+from themis.runs.judging import rejudge as judge_again
+from themis.runs.progress import make_bar
+from themis.runs.report import build_report
 from themis.runs.resuming import how_to_repeat
 from themis.storage import ExperimentStorage
+
+
+@click.command()
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
+@storage_option
+@click.option("--metric", "metrics", multiple=True, type=METRIC, help="Metric by name, may be repeated.")
+@click.option("--extractor", type=EXTRACTOR, help="Extractor by name.")
+@click.option("--reducer", type=REDUCER, help="How attempts become a score.")
+@load_option
+@click.option("--judge", type=MODEL, help="For memory runs: the model that decides where words must be understood.")
+@weak_sandbox_option
+@json_option
+@interruptible
+def rejudge(
+    run_id: str,
+    storage: str,
+    metrics: tuple[str, ...],
+    extractor: str | None,
+    reducer: str | None,
+    judge: str | None,
+    load: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Judge a run's stored answers again. The model is not called; earlier scores are kept under their own evaluation."""
+    store = ExperimentStorage(storage)
+    is_memory_run = store.get_run(run_id).kind == "memory"
+    if judge is not None and not is_memory_run:
+        raise ConfigurationError(
+            "--judge is for memory runs; name a judge as a metric: --metric \"rubric_judge(model='...')\""
+        )
+    try:
+        if is_memory_run:
+            rejudge_memory_run(store, run_id, ChatModel(judge) if judge is not None else None)
+            return present(store, build_report(store, run_id), as_json)
+        pipeline = stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
+        return present(store, judge_again(store, run_id, pipeline), as_json)
+    except RunFailedError as failed:
+        return present(store, failed.report, as_json)
+    except KeyboardInterrupt as stopped:
+        # What the judge has answered is stored, and not asked again.
+        raise RunInterrupted(run_id, how_to_repeat(command_words(), storage)) from stopped
 
 
 @click.group()
@@ -41,7 +88,7 @@ def judge() -> None:
 
 
 @judge.command()
-@click.argument("run_ids", metavar="[RUN]...", nargs=-1)
+@click.argument("run_ids", type=RUN_ID, metavar="[RUN]...", nargs=-1)
 @click.option("--metric", help="The judge's metric in these runs; the one judge that they have by default.")
 @click.option("--judge", "judge_name", metavar="JUDGE",
               help="The judge, if the store cannot make it again: \"rubric_judge(model='...')\", or a model.")  # fmt: skip
@@ -73,7 +120,7 @@ def audit(
     markdown: bool,
     storage: str,
     as_json: bool,
-    **asked: Any,
+    **asked: object,
 ) -> int:
     """What a judge accepts of right and of wrong answers, and the scores of RUNs corrected for it.
 
@@ -90,7 +137,8 @@ def audit(
     else:
         if columns:
             raise ConfigurationError("--field says what a file calls its fields; name the file by --from")
-        observers = [ProgressBar()] if (is_interactive() if progress is None else progress) else []
+        bar = make_bar(progress)
+        observers = [] if bar is None else [bar]
         given = {"metric": metric, "judge": judge_name, "labels": known, "observers": observers, **asked}
         found = _ask_judge(run_ids, storage, given)
     if html_file is not None:
@@ -131,7 +179,7 @@ def _print_audit(found: JudgeAudit) -> None:
 
 
 @judge.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--metric", required=True, help="The judge's metric, as the report names it.")
 @click.option("--labels", required=True, type=click.Path(exists=True, dir_okay=False),
               help="People's labels: a file with the fields id and label (0 to 1, or true and false).")  # fmt: skip
@@ -154,7 +202,7 @@ def calibrate(run_id: str, metric: str, labels: str, storage: str, as_json: bool
 
 
 @judge.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--metric", "metrics", multiple=True, required=True, help="A panel's metric, or two and more judges'.")
 @storage_option
 @json_option
@@ -173,7 +221,7 @@ def agreement(run_id: str, metrics: tuple[str, ...], storage: str, as_json: bool
 
 
 @judge.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--metric", default="PairwiseJudge", show_default=True, help="The pairwise judge's metric.")
 @storage_option
 @json_option

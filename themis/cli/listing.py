@@ -17,6 +17,7 @@ from themis.evaluation.registries import EXTRACTORS, METRICS
 from themis.evaluation.resolve import describe
 from themis.exceptions import DependencyError, ThemisError
 from themis.generation.providers import PROVIDERS
+from themis.generation.tools import TOOLS
 from themis.memory.agents import AGENTS
 from themis.memory.examples import MEMORY_TESTS
 from themis.memory.filler import FILLERS
@@ -30,6 +31,7 @@ LISTED: dict[str, tuple[Registry[Any], str]] = {
     "metrics": (METRICS, "Metrics that --metric takes."),
     "extractors": (EXTRACTORS, "Extractors that --extractor takes."),
     "providers": (PROVIDERS, "Providers that --model takes."),
+    "tools": (TOOLS, "Tools that have a name; others are FILE.py:NAME, module:NAME or an MCP server."),
     "benchmarks": (BENCHMARKS, "Benchmarks that `themis eval` takes."),
     "agents": (AGENTS, "Agents that `themis memory run -a` takes."),
     "memory-tests": (MEMORY_TESTS, "Memory tests that a configuration may name."),

@@ -14,36 +14,40 @@ from typing import Any, TypeVar
 import click
 
 from themis.backends.ray import RayExecutionBackend
+from themis.cli.completing import AGENT, CONFIGURATION, FILLER, MODEL, RUN_ID
+from themis.cli.grouping import ANSWERED, ASKED, JUDGED, RUN, GroupedCommand
+from themis.cli.memory_options import WHICH_CONFIGURATION, configuration_option, span_option
 from themis.cli.output import (
     command_words,
     interruptible,
     json_option,
     key_values_option,
+    print_data,
     print_json,
     print_result,
     print_table,
     storage_option,
 )
-from themis.cli.running import attempt, run_options, start_options, take_watching, workers_option
+from themis.cli.running import attempt, load_option, run_options, start_options, take_watching, workers_option
 from themis.cli.terminal import echo_error, escape_terminal
 from themis.comparison.reports import TIE
 from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
 from themis.core.files import atomic_write
 from themis.core.registry import nearest
+from themis.core.user_code import load_user_code
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.experiment.importing import NO_LIMITS
 from themis.memory import definitions as defining
 from themis.memory.agents import find_price
-from themis.memory.assembling import load_config, load_user_code, parse_span
 from themis.memory.clock import CLOCKS
+from themis.memory.estimating import plan_conversation
 from themis.memory.exporting import export_run
-from themis.memory.filler import create_filler
 from themis.memory.importing import ImportedAgent, import_folder
 from themis.memory.keys import KeyCheck, check_keys
 from themis.memory.master_log import from_master_log, to_master_log
 from themis.memory.overrides import override_score, read_overrides, withdraw_override
-from themis.memory.planning import Plan, draw, make_plan
+from themis.memory.planning import Plan, draw
 from themis.memory.report import RunView, read_view
 from themis.memory.report.charts import write_figures
 from themis.memory.report.pages import (
@@ -66,8 +70,6 @@ from themis.storage.runs import batched
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_DEFAULT_CONFIGURATION = "quick"
-_WHICH_CONFIGURATION = "A shipped configuration (see `themis list configurations`) or a YAML file."
 _SUFFIXES = (".html", ".md", ".tex")
 _INTERRUPTED = 130
 
@@ -77,81 +79,50 @@ def memory() -> None:
     """Test the long-term memory of agents in one long conversation."""
 
 
-def _load_option(function: F) -> F:
-    def load(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
-        for path in paths:
-            load_user_code(path)
-        return paths
-
-    return click.option(
-        "--load",
-        multiple=True,
-        metavar="FILE.py",
-        callback=load,
-        is_eager=True,
-        help="Python file that registers tests, agents or fillers, may be repeated.",
-    )(function)
-
-
-def _configuration_option(function: F) -> F:
-    return click.option(
-        "-c",
-        "--configuration",
-        default=_DEFAULT_CONFIGURATION,
-        show_default=True,
-        metavar="NAME|FILE",
-        help=_WHICH_CONFIGURATION,
-    )(function)
-
-
-def _span_option(function: F) -> F:
-    def parse(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-        return None if text is None else parse_span(text)
-
-    return click.option(
-        "--span",
-        "span_tokens",
-        metavar="TOKENS",
-        callback=parse,
-        help="Memory span of every test, such as 8k.  [default: the configuration's]",
-    )(function)
-
-
-@memory.command()
-@_configuration_option
-@click.option("-a", "--agent", "--agent-name", required=True, metavar="AGENT",
+@memory.command(
+    cls=GroupedCommand,
+    examples=(
+        ("a first look, without a key", "memory run -c quick -a 'window(2000)'"),
+        ("a model that is sent at most 16,000 tokens, for at most ten dollars",
+         "memory run -c benchmark-32k -a openai/gpt-4o -m 16000 --budget-usd 10"),
+        ("an agent of your own behind an address, each test by itself", "memory run -c all-8k -a http://localhost:8080 -i"),
+    ),
+)  # fmt: skip
+@configuration_option
+@ANSWERED.option("-a", "--agent", "--agent-name", required=True, type=AGENT,
               help="oracle, window, amnesiac, parrot, retrieval, retrieval(MODEL), MODEL, ts-MODEL, http://..., "
               "command:PROGRAM, human, cost(IN,OUT), or one registered by a package.")  # fmt: skip
-@click.option("-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), metavar="TOKENS",
+@ANSWERED.option("-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), metavar="TOKENS",
               help="The most tokens an agent may send to its model; the window of the window agent.")  # fmt: skip
-@click.option("-i", "--isolated", is_flag=True,
+@RUN.option("-i", "--isolated", is_flag=True,
               help="Each test in a conversation of its own: no interleaving, no filler.")  # fmt: skip
-@click.option("-l", "--local", "is_local", is_flag=True, help="The agent costs nothing; unknown prices count as zero.")
+@RUN.option("-l", "--local", "is_local", is_flag=True, help="The agent costs nothing; unknown prices count as zero.")
 @start_options
 @storage_option
-@_span_option
-@click.option("--seed", type=int, help="Seed of the definitions and the filler.  [default: the configuration's, or 0]")
-@click.option("--judge", metavar="MODEL", help="Model that decides where words must be understood.")
-@click.option(
+@span_option
+@ASKED.option("--seed", type=int, help="Seed of the definitions and the filler.  [default: the configuration's, or 0]")
+@JUDGED.option("--judge", type=MODEL, help="Model that decides where words must be understood.")
+@ASKED.option(
     "--filler",
+    type=FILLER,
     metavar="NAME|FILE",
     help="mixed, facts, a TriviaQA JSON file, or JSONL with question and answer.  [default: mixed]",
 )
-@click.option(
+@ASKED.option(
     "--clock", type=click.Choice(CLOCKS), help="How time passes for the agent: jumped over, signalled, or waited for."
 )
-@click.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
+@ASKED.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
 @workers_option(1, "With -i: so many tests at once.")
-@key_values_option("--option", "agent_options", typed=True,
+@key_values_option("--option", "agent_options", typed=True, group=ANSWERED,
                    help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.")  # fmt: skip
-@key_values_option("--judge-option", "judge_options", typed=True, help="Option of the judge's provider.")
-@click.option(
+@key_values_option("--judge-option", "judge_options", typed=True, group=JUDGED, help="Option of the judge's provider.")
+@ASKED.option(
     "--definitions",
     type=click.Path(exists=True, file_okay=False),
     help="Take the tests from a folder of .def.json files.",
 )
-@_load_option
-@click.option(
+@load_option
+@ASKED.option(
     "--regenerate",
     is_flag=True,
     help="Generate the definitions anew; the same seed makes the same ones, other ones are kept beside the old.",
@@ -159,7 +130,7 @@ def _span_option(function: F) -> F:
 @run_options
 @json_option
 @interruptible
-def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
+def run(storage: str, yes: bool, as_json: bool, **asked: object) -> int:
     """Run the tests of a configuration with an agent, or what is left of them after an interruption."""
     watching = take_watching(asked)
     specification = MemorySpecification.from_values(asked)
@@ -175,11 +146,12 @@ def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
 
 
 @memory.command()
-@_configuration_option
+@configuration_option
 @click.option(
     "-a",
     "--agent",
     "model",
+    type=MODEL,
     metavar="MODEL",
     help="A model, or cost(IN,OUT) in dollars per 1,000 tokens, for the price.",
 )
@@ -187,9 +159,9 @@ def run(storage: str, yes: bool, as_json: bool, **asked: Any) -> int:
     "-m", "--max-prompt-size", "max_prompt_tokens", type=click.IntRange(min=1), help="Tokens the agent may send."
 )
 @click.option("-i", "--isolated", is_flag=True, help="Each test in a conversation of its own.")
-@_span_option
+@span_option
 @click.option("--seed", type=int, help="Seed of the definitions.  [default: the configuration's, or 0]")
-@_load_option
+@load_option
 @click.option("--seconds-per-reply", type=float, default=3.0, show_default=True, help="For the minutes.")
 @click.option("--width", type=click.IntRange(min=20), default=72, show_default=True, help="Columns of the chart.")
 @json_option
@@ -247,7 +219,7 @@ def plan(
 
 
 @memory.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--test", "test_id", metavar="TEST", help="Only one test, such as 'Colours - 0'.")
 @storage_option
 @json_option
@@ -256,7 +228,7 @@ def turns(run_id: str, test_id: str | None, storage: str, as_json: bool) -> None
     store = ExperimentStorage(storage)
     for entry in read_entries(store.reader(run_id).turns(), test_id=test_id):
         if as_json:
-            click.echo(json.dumps(entry, ensure_ascii=False))
+            print_data(json.dumps(entry, ensure_ascii=False))
         else:
             click.echo(_line(entry))
 
@@ -313,7 +285,7 @@ def export_definitions(run_name: str, folder: str, storage: str) -> None:
 
 
 @definitions.command(name="generate")
-@click.option("-c", "--configuration", required=True, metavar="NAME|FILE", help=_WHICH_CONFIGURATION)
+@click.option("-c", "--configuration", required=True, type=CONFIGURATION, metavar="NAME|FILE", help=WHICH_CONFIGURATION)
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
 @click.option("--seed", type=int, help="Seed.  [default: the configuration's, or 0]")
 def generate_definitions(configuration: str, folder: str, seed: int | None) -> None:
@@ -329,7 +301,7 @@ def log() -> None:
 
 
 @log.command(name="export")
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--to", "target", type=click.Path(dir_okay=False), help="File to write.  [default: stdout]")
 @storage_option
 def export_log(run_id: str, target: str | None, storage: str) -> None:
@@ -365,7 +337,7 @@ def import_log(file: str, run_id: str, agent: str, storage: str) -> None:
 
 
 @memory.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.argument("run_ids", type=RUN_ID, metavar="RUN...", nargs=-1, required=True)
 @click.option("--to", "target", type=click.Path(dir_okay=False),
               help="Write a page (.html) or a table (.md, .tex) to this file.")  # fmt: skip
 @click.option("--figures", type=click.Path(file_okay=False), help="Write the main figures as SVG files to this folder.")
@@ -406,7 +378,7 @@ def report(
 
 
 @memory.command()
-@click.option("-c", "--configuration", required=True, metavar="NAME|FILE", help=_WHICH_CONFIGURATION)
+@click.option("-c", "--configuration", required=True, type=CONFIGURATION, metavar="NAME|FILE", help=WHICH_CONFIGURATION)
 @click.option("-a", "--agent", "agents", multiple=True, required=True, metavar="AGENT", help="Agent, may be repeated.")
 @click.option("--spans", required=True, metavar="SPANS", help="Memory spans in tokens, such as 2k,8k,32k.")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of each span.")
@@ -501,7 +473,7 @@ def _print_sweep(found: SweepReport) -> None:
 
 
 @memory.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.argument("test_id", metavar="TEST", required=False)
 @click.option("--score", type=click.FloatRange(0, 1), help="The score that this test should have, from 0 to 1.")
 @click.option("--withdraw", is_flag=True, help="Take an override back.")
@@ -587,7 +559,7 @@ def _echo_import(one: ImportedAgent) -> None:
 
 
 @memory.command(name="export")
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False), help="Folder to write to.")
 @click.option("--scores", "judged_as", metavar="NAME", help="Which verdicts to write.  [default: the current ones]")
 @storage_option
@@ -641,25 +613,12 @@ def _print_spans(views: list[RunView]) -> None:
 
 def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None, KeyCheck]:
     """The schedule without an agent, the price of a token where the agent is a model of known price, and the keys."""
-    config = load_config(asked)
-    defined = defining.generate(config)
-    conflicts = defining.conflicts_of(defined, config.incompatibilities)
-    filler = create_filler(config.filler, seed=config.seed, tokenizer_name=config.tokenizer)
-    made = make_plan(
-        defined,
-        conflicts,
-        filler,
-        isolated=asked.isolated,
-        max_message_tokens=config.max_message_tokens,
-        max_prompt_tokens=asked.max_prompt_tokens,
-        tokenizer_name=config.tokenizer,
-    )
+    made = plan_conversation(asked)
     # Tests with a conversation each cannot answer each other's questions.
-    conversations = [[one] for one in defined] if asked.isolated else [defined]
-    checks = [
-        check_keys(tests, conflicts, filler, max_message_tokens=config.max_message_tokens) for tests in conversations
-    ]
-    return made, find_price(asked.agent) if asked.agent else None, KeyCheck.join(checks)
+    conversations = [[one] for one in made.defined] if asked.isolated else [made.defined]
+    longest = made.config.max_message_tokens
+    checks = [check_keys(tests, made.conflicts, made.filler, max_message_tokens=longest) for tests in conversations]
+    return made.plan, find_price(asked.agent) if asked.agent else None, KeyCheck.join(checks)
 
 
 def _ask_before_spending(asked: MemorySpecification) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from themis.cli.completing import EMBEDDED_MODEL
 from themis.exceptions import ThemisError
 from themis.generation.models import (
     CATALOGUE,
@@ -30,7 +31,7 @@ def models() -> None:
 
 
 @models.command()
-@click.argument("name")
+@click.argument("name", type=EMBEDDED_MODEL)
 def install(name: str) -> None:
     """Fetch the model NAME into the user's cache and check it. Prints the path of its file."""
     model = _known(name)
@@ -60,7 +61,7 @@ def list_models(as_json: bool) -> None:
 
 
 @models.command()
-@click.argument("name")
+@click.argument("name", type=EMBEDDED_MODEL)
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes any free one.")
 @click.option("--context-tokens", type=click.IntRange(min=1), default=4096, show_default=True, help="For each slot.")
 @click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="Requests at a time.")
@@ -85,7 +86,7 @@ def serve(name: str, threads: int | None, **asked: Any) -> None:
 
 
 @models.command()
-@click.argument("name")
+@click.argument("name", type=EMBEDDED_MODEL)
 def remove(name: str) -> None:
     """Delete the model NAME from the user's cache."""
     model = _known(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import shutil
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import click
 
+from themis.cli.grouping import KEPT, SHOWN, OptionGroup
 from themis.cli.terminal import escape_terminal
 from themis.core.codec import json_bytes, read_word
 from themis.core.redaction import Redactor
@@ -26,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def storage_option(function: F) -> F:
-    return click.option(
+    return KEPT.option(
         "--storage",
         envvar="THEMIS_STORAGE",
         default=".cache/experiments",
@@ -39,7 +41,7 @@ def interruptible(function: F) -> F:
     """For commands that run for long: SIGTERM ends them as Ctrl-C does, whatever they are at."""
 
     @functools.wraps(function)
-    def called(*arguments: Any, **named: Any) -> Any:
+    def called(*arguments: object, **named: object) -> Any:
         with interrupt_on_termination():
             return function(*arguments, **named)
 
@@ -52,7 +54,25 @@ def command_words() -> list[str]:
 
 
 def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else on stdout.")(function)
+    return SHOWN.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        is_eager=True,
+        callback=_keep_stdout,
+        help="Print JSON and nothing else on stdout.",
+    )(function)
+
+
+def _keep_stdout(context: click.Context, option: click.Parameter, as_json: bool) -> bool:
+    """Sends what code of the user's prints to stderr; `print_data` knows the way to stdout."""
+    if as_json:
+        context.meta[_STDOUT] = sys.stdout
+        context.with_resource(contextlib.redirect_stdout(sys.stderr))
+    return as_json
+
+
+_STDOUT = "themis.cli.output.stdout"
 
 
 def apply_options(options: Sequence[Callable[[F], F]], function: F) -> F:
@@ -61,7 +81,9 @@ def apply_options(options: Sequence[Callable[[F], F]], function: F) -> F:
     return function
 
 
-def key_values_option(*names: str, help: str, typed: bool = False) -> Callable[[F], F]:
+def key_values_option(
+    *names: str, help: str, typed: bool = False, group: OptionGroup | None = None
+) -> Callable[[F], F]:
     """An option `K=V` that may be repeated: one dict. With `typed`, values are what they look like: numbers, lists, text."""
 
     def parse(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> dict[str, Any]:
@@ -73,11 +95,18 @@ def key_values_option(*names: str, help: str, typed: bool = False) -> Callable[[
             found[name.strip()] = read_word(value) if typed else value
         return found
 
-    return click.option(*names, multiple=True, metavar="K=V", callback=parse, help=help)
+    option = click.option if group is None else group.option
+    return option(*names, multiple=True, metavar="K=V", callback=parse, help=help)
 
 
 def print_json(value: object) -> None:
-    click.echo(json_bytes(value, indent=2).decode())
+    print_data(json_bytes(value, indent=2).decode())
+
+
+def print_data(text: str) -> None:
+    """Writes a line for a program to stdout."""
+    context = click.get_current_context(silent=True)
+    click.echo(text, file=None if context is None else context.meta.get(_STDOUT))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:

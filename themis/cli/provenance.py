@@ -8,11 +8,11 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from themis.api import perform
+from themis.cli.completing import RUN_ID
 from themis.cli.output import json_option, print_json, print_table, storage_option
 from themis.comparison.scores import open_store
 from themis.core.markup import truncate
@@ -34,7 +34,7 @@ def manifest() -> None:
 
 
 @manifest.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @storage_option
 @json_option
 def show(run_id: str, storage: str, as_json: bool) -> None:
@@ -48,8 +48,8 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
 
 
 @manifest.command()
-@click.argument("run_a", metavar="A")
-@click.argument("run_b", metavar="B")
+@click.argument("run_a", type=RUN_ID, metavar="A")
+@click.argument("run_b", type=RUN_ID, metavar="B")
 @click.option("--all", "everything", is_flag=True, help="Also versions, platform and transport.")
 @storage_option
 @json_option
@@ -66,7 +66,7 @@ def diff(run_a: str, run_b: str, everything: bool, storage: str, as_json: bool) 
 
 
 @manifest.command()
-@click.argument("run_ids", metavar="RUN [RUN]", nargs=-1, required=True)
+@click.argument("run_ids", type=RUN_ID, metavar="RUN [RUN]", nargs=-1, required=True)
 @click.option(
     "--allow", multiple=True, metavar="KEY", help="Key that may differ, may be repeated; a section allows all in it."
 )
@@ -106,7 +106,7 @@ def _print_audit(found: Audit) -> None:
 
 
 def _print_diffs(
-    diffs: Mapping[str, Mapping[str, Any]], run_a: str, run_b: str, verdicts: Mapping[str, str] | None = None
+    diffs: Mapping[str, Mapping[str, object]], run_a: str, run_b: str, verdicts: Mapping[str, str] | None = None
 ) -> None:
     """A paragraph a key, for hashes and lists of metrics do not fit beside each other."""
     width = max(len(run_a), len(run_b))
@@ -117,7 +117,7 @@ def _print_diffs(
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
 @click.option("--run", "perform", is_flag=True, help="Perform the command instead of printing it only.")
 @click.option("--as", "new_run_id", metavar="ID", help="Id of the new run; RUN-again if not given.")
 @click.option(

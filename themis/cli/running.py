@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from themis import api
+from themis.cli.completing import EXPERIMENT, RUN_ID, TRACKER
+from themis.cli.grouping import ASKED, JUDGED, KEPT, RUN, SHOWN
 from themis.cli.output import apply_options, key_values_option, print_json
 from themis.cli.runs import describe_run, print_metrics, print_performance, say_cut_off
 from themis.cli.terminal import echo_error, escape_terminal
 from themis.config.specification import Specification
 from themis.core.entities import EvaluationFailure, ExperimentFailure, ExperimentReport
+from themis.core.user_code import load_user_code
 from themis.evaluation.sandbox import ALLOWED_VARIABLE, GIVEN_UP, read_weaknesses
 from themis.exceptions import ConfigurationError, RunFailedError
+from themis.experiment.export import export_file, find_writer
 from themis.generation.attempts import TRIPS_AFTER
 from themis.integrations.trackers import make_trackers
-from themis.memory.result_store import OVERALL
 from themis.runs.observers import Observer, RunStart
+from themis.runs.report import OVERALL
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.database import Durability
 
@@ -36,12 +43,13 @@ _DURABILITY_VARIABLE = "THEMIS_DURABILITY"
 def start_options(function: F) -> F:
     """Options of a run that is started, of either kind."""
     options = (
-        click.option("--run-id", help="Name of the run; the same name goes on where it stopped."),
-        click.option("--experiment", metavar="NAME", help="Group of runs that this one belongs to.  [default: default]"),
-        key_values_option("--tag", "tags", help="Tag of the run, may be repeated."),
-        click.option("--resume/--no-resume", default=True, show_default=True,
+        KEPT.option("--run-id", type=RUN_ID, metavar="ID", help="Name of the run; the same name goes on where it stopped."),
+        KEPT.option("--experiment", type=EXPERIMENT, metavar="NAME",
+                    help="Group of runs that this one belongs to.  [default: default]"),
+        key_values_option("--tag", "tags", group=KEPT, help="Tag of the run, may be repeated."),
+        KEPT.option("--resume/--no-resume", default=True, show_default=True,
                      help="Go on with a run of this id, or archive it and start anew."),
-        click.option("-y", "--yes", is_flag=True, help="Answer every question with yes."),
+        RUN.option("-y", "--yes", is_flag=True, help="Answer every question with yes."),
     )  # fmt: skip
     return apply_options(options, function)
 
@@ -49,24 +57,58 @@ def start_options(function: F) -> F:
 def run_options(function: F) -> F:
     """Options of a run that is started or resumed, of either kind."""
     options = (
-        click.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included."),
-        click.option("--fail-on-errors", type=click.FloatRange(0, 1), metavar="SHARE",
+        RUN.option("--budget-usd", type=float, help="Never spend more than this on the run, what it has cost included."),
+        SHOWN.option("--fail-on-errors", type=click.FloatRange(0, 1), metavar="SHARE",
                      help="Exit with 1 if more than this share failed, for CI; 0 for any."),
-        click.option("--fail-on-truncated", type=click.FloatRange(0, 1), metavar="SHARE",
+        SHOWN.option("--fail-on-truncated", type=click.FloatRange(0, 1), metavar="SHARE",
                      help="Exit with 1 if more than this share of answers was cut off at max_tokens; 0 for any."),
-        _durability_option,
-        click.option("--track", multiple=True, metavar="TRACKER",
+        durability_option,
+        SHOWN.option("-o", "--output", "outputs", multiple=True, metavar="FILE", callback=_check_outputs,
+                     help="Also write the report to this .json, .csv, .html, .md, .jsonl, .parquet, .tex or .xml (JUnit); "
+                     "may be repeated."),
+        SHOWN.option("--track", multiple=True, type=TRACKER,
                      help="Show the run live in wandb, mlflow, hub or otel; may be repeated."),
-        key_values_option("--track-option", "track_options",
+        key_values_option("--track-option", "track_options", group=SHOWN,
                           help="Option of a tracker, or TRACKER.K=V; may be repeated."),
-        click.option("--progress/--no-progress", default=None,
+        SHOWN.option("--progress/--no-progress", default=None,
                      help="Show a bar; by default when stderr is a terminal."),
     )  # fmt: skip
     return apply_options(options, function)
 
 
+def load_option(function: F) -> F:
+    """Runs files of the user's before anything else is looked up by name."""
+
+    def load(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+        # What they print is for people; stdout may be for a program.
+        with contextlib.redirect_stdout(sys.stderr):
+            for path in paths:
+                load_user_code(path)
+        return paths
+
+    return ASKED.option(
+        "--load",
+        multiple=True,
+        metavar="FILE.py",
+        callback=load,
+        is_eager=True,
+        help="Python file that registers metrics, providers, tools, agents, tests or fillers, may be repeated.",
+    )(function)
+
+
+def _check_outputs(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """What cannot be written is told before the first call, not after the last."""
+    for path in paths:
+        find_writer(path)
+        if Path(path).is_dir():
+            raise ConfigurationError(
+                f"--output {path} is a directory; `themis export RUN --to {path}` writes all formats"
+            )
+    return paths
+
+
 def keep_going_option(function: F) -> F:
-    return click.option(
+    return RUN.option(
         "--keep-going",
         is_flag=True,
         help=f"Go on after {TRIPS_AFTER} equal failures in a row that every further call would meet too (a wrong key, model or "
@@ -76,12 +118,12 @@ def keep_going_option(function: F) -> F:
 
 def take_watching(options: dict[str, Any]) -> dict[str, Any]:
     """Takes out of a command's options those of `run_options` that say who watches the run and what failures mean."""
-    names = ("track", "track_options", "fail_on_errors", "fail_on_truncated", "progress")
+    names = ("track", "track_options", "fail_on_errors", "fail_on_truncated", "progress", "outputs")
     return {name: options.pop(name) for name in names}
 
 
 def workers_option(default: int | None, text: str) -> Callable[[F], F]:
-    return click.option(
+    return RUN.option(
         "-j", "--workers", "--concurrency", "--parallel",
         type=click.IntRange(min=1), default=default, show_default=default is not None, help=text,
     )  # fmt: skip
@@ -94,7 +136,7 @@ def weak_sandbox_option(function: F) -> F:
         if words is not None:
             os.environ[ALLOWED_VARIABLE] = ",".join(read_weaknesses(words))
 
-    return click.option(
+    return JUDGED.option(
         "--allow-weak-sandbox",
         metavar="|".join(GIVEN_UP),
         expose_value=False,
@@ -105,7 +147,7 @@ def weak_sandbox_option(function: F) -> F:
     )(function)
 
 
-def _durability_option(function: F) -> F:
+def durability_option(function: F) -> F:
     """Sets the variable that decides wherever a run is opened, for as long as the command runs."""
 
     def set_variable(context: click.Context, option: click.Parameter, value: str | None) -> None:
@@ -115,7 +157,7 @@ def _durability_option(function: F) -> F:
         os.environ[_DURABILITY_VARIABLE] = value
         context.call_on_close(lambda: _restore(before))
 
-    return click.option(
+    return KEPT.option(
         "--durability",
         type=click.Choice([one.value for one in Durability]),
         expose_value=False,
@@ -151,7 +193,10 @@ def attempt(
         report = api.perform(asked, store, confirm=confirm, progress=watching["progress"], observers=observers)
     except RunFailedError as failed:
         report = failed.report
-    return present(store, report, as_json, watching["fail_on_errors"], watching["fail_on_truncated"])
+    code = present(store, report, as_json, watching["fail_on_errors"], watching["fail_on_truncated"])
+    for path in watching["outputs"]:
+        click.echo(f"wrote {export_file(report, path)}", err=True)
+    return code
 
 
 class _Announcement(Observer):

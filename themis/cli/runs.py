@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from themis.cli.completing import EXPERIMENT, RUN_ID
 from themis.cli.output import (
     format_interval,
     format_number,
@@ -15,7 +16,10 @@ from themis.cli.output import (
     print_table,
     storage_option,
 )
+from themis.cli.samples import find_sample, print_sample
 from themis.core.redaction import redact
+from themis.exceptions import ConfigurationError
+from themis.experiment.batching import say_what_goes_on
 from themis.experiment.export.measures import distinct_details, tables
 from themis.runs.report import (
     Performance,
@@ -23,16 +27,18 @@ from themis.runs.report import (
     describe_protocol,
     has_several_attempts,
     metric_details,
+    parameter_facts,
     performance_facts,
     summarise_run,
 )
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
+from themis.storage.batches import read_batches
 
 
 @click.command()
 @storage_option
 @click.option("--limit", type=int, help="At most so many, the newest.")
-@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
+@click.option("--experiment", type=EXPERIMENT, metavar="NAME", help="Only runs of this experiment.")
 @click.option("--status", help="Only runs of this status.")
 @click.option("--verbose", is_flag=True, help="Also experiment, model and scores.")
 @json_option
@@ -67,13 +73,22 @@ def list_runs(
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_id", type=RUN_ID, metavar="RUN")
+@click.option("--sample", metavar="ID", help="One sample instead: what was said in it, each attempt with its verdict.")
+@click.option("--full", is_flag=True, help="With --sample: long texts and reasoning to their ends.")
 @storage_option
 @json_option
-def show(run_id: str, storage: str, as_json: bool) -> None:
-    """Status, scores with intervals, cost and tokens of one run."""
+def show(run_id: str, sample: str | None, full: bool, storage: str, as_json: bool) -> None:
+    """Status, scores with intervals, cost and tokens of one run; or one of its samples."""
     store = ExperimentStorage(storage)
     run = store.get_run(run_id)
+    if sample is not None:
+        found = find_sample(store.reader(run_id), sample)
+        title = f"{found['id']}, sample {found['position'] + 1:,} of {run.total_samples:,} in {run_id} ({run.model})"
+        print_json(found) if as_json else print_sample(found, title=title, full=full)
+        return
+    if full:
+        raise ConfigurationError("--full is for one sample: give its id with --sample ID")
     described = describe_run(store, run, is_complete=True)
     for name, details in metric_details(store.reader(run_id)).items():
         if name in described["metrics"]:
@@ -81,11 +96,15 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     if as_json:
         print_json(described)
         return
-    click.echo(f"{described['run_id']}  [{described['status']}]  {described['model']}")
+    click.echo(f"{described['run_id']}  [{run.standing}]  {described['model']}")
     created = run.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     click.echo(f"created {created}, {run.total_samples} samples, kind {run.kind}, experiment {described['experiment']}")
     if described["error"]:
         click.echo(f"note: {described['error']}")
+    if described["waiting"] and run.writer is not None:
+        click.echo(described["waiting"])
+    elif goes_on := say_what_goes_on(store.reader(run_id)):
+        click.echo(goes_on.strip())
     if described["protocol"]:
         click.echo(f"protocol: {described['protocol']}")
     for caveat in described["caveats"]:
@@ -99,11 +118,20 @@ def show(run_id: str, storage: str, as_json: bool) -> None:
     shown = "unknown price" if cost["total_cost"] is None else f"${cost['total_cost']:.4f}"
     untold = tokens.get("answers_without_tokens", 0)
     without = f" ({untold:,} answers came without a count of tokens)" if untold else ""
-    click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens{without}")
+    click.echo(f"cost {shown}; {cost['api_calls']} calls, {tokens['total_tokens']} tokens{say_cached(tokens)}{without}")
     print_performance(described["performance"])
+    for name, text in parameter_facts(described["parameters"]).items():
+        click.echo(f"{name}: {text}")
     if described["cut_off"] and not any("cut off" in caveat for caveat in described["caveats"]):
         click.echo(say_cut_off(store, run))
     click.echo(f"manifest {described['manifest_hash']}")
+
+
+def say_cached(tokens: Mapping[str, int]) -> str:
+    """How many tokens of prompts a provider's cache had, in brackets; nothing where it had none."""
+    read, written = tokens.get("cached_tokens", 0), tokens.get("cache_write_tokens", 0)
+    told = [f"{read:,} read from the prompt cache"] * bool(read) + [f"{written:,} written to it"] * bool(written)
+    return f" ({', '.join(told)})" if told else ""
 
 
 def print_metrics(metrics: Mapping[str, Mapping[str, Any]]) -> None:
@@ -168,16 +196,25 @@ def describe_run(store: ExperimentStorage, run: RunMetadata, *, is_complete: boo
             "performance": summary.get("performance"),
             "protocol": describe_protocol(run.config_snapshot.get("reproducibility_manifest", {})) or None,
             "caveats": summary.get("caveats", []),
+            "parameters": summary.get("parameters"),
             "tags": run.tags,
             "error": run.error_message,
+            **({"batches": _describe_batches(store, run)} if is_complete else {}),
             **({"memory": summary["memory"]} if "memory" in summary else {}),
         }
     )
     return described
 
 
+def _describe_batches(store: ExperimentStorage, run: RunMetadata) -> list[dict[str, object]]:
+    return [
+        {"id": batch.id, "provider": batch.provider, "state": batch.state.value, "items": len(batch.items)}
+        for batch in read_batches(store.reader(run.run_id))
+    ]
+
+
 @click.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.argument("run_ids", type=RUN_ID, metavar="RUN...", nargs=-1, required=True)
 @storage_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def delete(run_ids: tuple[str, ...], storage: str, yes: bool) -> None:
@@ -187,6 +224,7 @@ def delete(run_ids: tuple[str, ...], storage: str, yes: bool) -> None:
         run = store.get_run(run_id)
         if not yes:
             paid = "unknown cost" if run.cost_usd is None else f"${run.cost_usd:.4f}"
-            click.confirm(f"delete {run_id} ({run.total_samples} samples, {paid})?", abort=True, err=True)
+            going_on = say_what_goes_on(store.reader(run_id))
+            click.confirm(f"{going_on}delete {run_id} ({run.total_samples} samples, {paid})?", abort=True, err=True)
         store.delete_run(run_id)
         click.echo(f"deleted {run_id}", err=True)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from themis.cli.completing import RUN_ID
 from themis.cli.output import storage_option
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError
@@ -65,7 +66,7 @@ _WAITING_CONNECTIONS = 1_024
 )
 @click.option("--access-log", is_flag=True, help="One line of JSON on stderr for each request.")
 @click.option("--bundle", type=click.Path(path_type=Path, file_okay=False), help="Write a static copy there, and end.")
-@click.option("--run", "run_ids", multiple=True, metavar="RUN", help="With --bundle: only these runs.")
+@click.option("--run", "run_ids", multiple=True, type=RUN_ID, metavar="RUN", help="With --bundle: only these runs.")
 def serve(
     storage: str,
     host: str,

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from themis.cli.completing import EXPERIMENT
 from themis.cli.output import json_option, print_json, storage_option
 from themis.cli.terminal import escape_terminal
 from themis.storage import ExperimentStorage, RetentionPolicy
@@ -65,7 +66,7 @@ def _print_repair(result: Repair) -> None:
 
 @store.command()
 @storage_option
-@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
+@click.option("--experiment", type=EXPERIMENT, metavar="NAME", help="Only runs of this experiment.")
 @click.option("--max-age-days", type=float, help="Remove runs older than this.")
 @click.option("--max-runs", "max_runs_per_experiment", type=int, help="Keep at most so many runs of each experiment.")
 @click.option("--max-gb", "max_storage_gb", type=float, help="Remove the oldest until the records fit.")

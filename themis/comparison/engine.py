@@ -329,25 +329,9 @@ class ComparisonEngine:
         overlaps: Sequence[Overlap],
         direction: bool | None,
     ) -> list[Hypothesis]:
-        """A metric of every two runs, with how their items were paired and in what their judging differs."""
-        found = []
-        for (one, other), (a, b), overlap in zip(
-            itertools.combinations(runs, 2), itertools.combinations(scores, 2), overlaps, strict=True
-        ):
-            differences = judging_differences(one, other, metric)
-            found.append(
-                Hypothesis(
-                    metric,
-                    one.run_id,
-                    other.run_id,
-                    align(a, b),
-                    direction,
-                    overlap.count(one.items, other.items, a.keys, b.keys),
-                    describe_differences(differences),
-                    how_to_judge_alike(one, other) if differences else "",
-                )
-            )
-        return found
+        """A metric of every two runs."""
+        every = zip(itertools.combinations(runs, 2), itertools.combinations(scores, 2), overlaps, strict=True)
+        return [pair_up(metric, pair, both, overlap, direction) for pair, both, overlap in every]
 
     def _directions(self, runs: Sequence[ScoredRun], names: Sequence[str]) -> dict[str, bool | None]:
         found = {metric: is_higher_better(runs, metric) for metric in names}
@@ -379,6 +363,28 @@ class Hypothesis:
     def is_comparable(self) -> bool:
         """Whether a verdict on the difference is one on the runs, or is asked for all the same."""
         return not self.judged_differently or (self.pairing is not None and self.pairing.across)
+
+
+def pair_up(
+    metric: str,
+    runs: tuple[ScoredRun, ScoredRun],
+    scores: tuple[RunScores, RunScores],
+    overlap: Overlap,
+    direction: bool | None,
+) -> Hypothesis:
+    """A metric of two runs, with how their items were paired and in what their judging differs."""
+    (one, other), (a, b) = runs, scores
+    differences = judging_differences(one, other, metric)
+    return Hypothesis(
+        metric,
+        one.run_id,
+        other.run_id,
+        align(a, b),
+        direction,
+        overlap.count(one.items, other.items, a.keys, b.keys),
+        describe_differences(differences),
+        how_to_judge_alike(one, other) if differences else "",
+    )
 
 
 def run_tests(hypotheses: Iterable[Hypothesis], settings: TestSettings) -> list[ComparisonResult]:

@@ -12,7 +12,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from themis.comparison.pairing import Pairing
-from themis.core.markup import Raw, escape_markdown, format_table
+from themis.core.frames import DataFrame, build_frame
+from themis.core.markup import escape_markdown, format_table
+from themis.core.notebook import render_block, render_lines, render_table
 from themis.core.registry import nearest
 from themis.exceptions import MetricError
 
@@ -462,6 +464,30 @@ class ComparisonReport:
             "metadata": dict(self.metadata),
         }
 
+    def to_frame(self, library: str = "pandas") -> DataFrame:
+        """One row a pair and metric, as a data frame: means, difference, interval, p-values, verdict.
+
+        Args:
+            library: `pandas` or `polars`, which `pip install 'themis-eval[frames]'` installs.
+
+        Raises:
+            DependencyError: The library is not installed.
+        """
+        columns: dict[str, list[object]] = {}
+        for result in self.pairwise_results:
+            low, high = result.interval or (None, None)
+            for name, value in result.to_dict().items():
+                cells = {"interval_low": low, "interval_high": high} if name == "interval" else {name: value}
+                for column, cell in cells.items() if name != "pairing" else ():
+                    columns.setdefault(column, []).append(cell)
+        return build_frame(columns, library)
+
+    def _repr_html_(self) -> str:
+        best = [f"{metric}: {self.best_line(metric)}" for metric in self.metrics]
+        told = [*best, self.method_line(), *self.pairing_lines(), *self.notes()]
+        table = render_table(_COLUMNS, _table_rows(self), right=range(3, 9))
+        return render_block("Comparison", self.run_ids, [], [table, render_lines(told)])
+
     def best_line(self, metric: str) -> str:
         """Who has the best mean on a metric, and how many of the others it beats.
 
@@ -585,11 +611,19 @@ class ComparisonReport:
 
 def markdown_table(report: ComparisonReport) -> str:
     """A table a pull request or a README can hold, with how it was computed below."""
-    columns = (
-        *("Metric", "First", "Second", "Means", "Difference"),
-        *("Interval", "p", "Corrected p", "Items", "Better"),
-    )
-    rows = [
+    told = [*report.pairing_lines(), *report.notes()]
+    notes = [f"{escape_markdown(report.method_line())}.", *(f"- {escape_markdown(note)}" for note in told)]
+    return "\n".join([format_table(_COLUMNS, _table_rows(report)), "", *notes])
+
+
+_COLUMNS = (
+    *("Metric", "First", "Second", "Means", "Difference"),
+    *("Interval", "p", "Corrected p", "Items", "Better"),
+)
+
+
+def _table_rows(report: ComparisonReport) -> list[tuple[str, ...]]:
+    return [
         (
             result.metric_name,
             result.run_a_id,
@@ -604,36 +638,6 @@ def markdown_table(report: ComparisonReport) -> str:
         )
         for result in report.pairwise_results
     ]
-    told = [*report.pairing_lines(), *report.notes()]
-    notes = [f"{escape_markdown(report.method_line())}.", *(f"- {escape_markdown(note)}" for note in told)]
-    return "\n".join([format_table(columns, rows), "", *notes])
-
-
-def latex_table(report: ComparisonReport) -> str:
-    r"""A table for a paper; needs \usepackage{booktabs}. The better mean of a separated pair is bold."""
-    columns = ("Metric", "First", "Second", "Mean", "Mean", "Difference", "Interval", Raw("$p$"), "Items")
-    rows = []
-    for result in report.pairwise_results:
-        p_value = result.corrected_p_value
-        if p_value is None and result.test_result is not None:
-            p_value = result.test_result.p_value
-        means = [
-            Raw(rf"\textbf{{{mean:.4f}}}" if result.winner == run_id else f"{mean:.4f}")
-            for run_id, mean in ((result.run_a_id, result.run_a_mean), (result.run_b_id, result.run_b_mean))
-        ]
-        rows.append(
-            (
-                *(result.metric_name, result.run_a_id, result.run_b_id),
-                *means,
-                Raw(f"${result.delta:+.4f}$"),
-                "--" if result.interval is None else Raw(f"$[{result.interval[0]:+.4f}, {result.interval[1]:+.4f}]$"),
-                "--" if p_value is None else Raw("$<0.0001$" if p_value < 0.0001 else f"${p_value:.4f}$"),
-                str(len(result.run_a_samples)),
-            )
-        )
-    table = format_table(columns, rows, "latex", right=range(3, 9))
-    told = [report.method_line(), *report.pairing_lines(), *report.notes()]
-    return "\n".join([table, *(f"% {' '.join(line.split())}" for line in told)])
 
 
 def format_p_value(p_value: float) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from themis.core.redaction import redact
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 
-__all__ = ["load_memory_config", "parse_memory_config", "read_yaml", "shipped_configurations"]
+__all__ = [
+    "LocatedYaml",
+    "load_memory_config",
+    "parse_memory_config",
+    "read_located_yaml",
+    "read_yaml",
+    "shipped_configurations",
+]
 
 _SHIPPED = Path(__file__).with_name("configurations")
 
@@ -73,7 +81,57 @@ def read_yaml(path: str | Path) -> Any:
         raise ConfigurationError(f"configuration {str(path)!r} is not YAML: {error}") from error
 
 
-def parse_memory_config(content: Any, *, source: str = "") -> MemoryConfig:
+@dataclass(frozen=True)
+class LocatedYaml:
+    """What a file says, and in which line each key and entry of it stands, by the keys and places that lead there."""
+
+    content: Any
+    lines: Mapping[tuple[str | int, ...], int]
+
+
+def read_located_yaml(path: str | Path) -> LocatedYaml:
+    """A YAML file with its lines.
+
+    Raises:
+        ConfigurationError: It is not there, or is no YAML; says in which line.
+
+    >>> _ = Path("x.yml").write_text("name: capitals\\nsubjects:\\n- fake/perfect\\n")
+    >>> read_located_yaml("x.yml").lines[("subjects", 0)]
+    3
+    """
+    try:
+        with open(path, encoding="utf-8") as handle:
+            loader = _OnceEachLoader(handle)
+            node = loader.get_single_node()
+            content = None if node is None else loader.construct_document(node)
+            return LocatedYaml(content, dict(_find_lines(loader, node, ())))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{str(path)!r} cannot be read: {error}") from error
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
+        said = ", ".join(filter(None, (error.context, error.problem)))
+        raise ConfigurationError(f"{path}{line}: {said}") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path} is not YAML: {error}") from error
+
+
+def _find_lines(
+    loader: _OnceEachLoader, node: yaml.Node | None, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    if not path:
+        yield path, 1 if node is None else node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = (*path, str(loader.construct_object(key, deep=True)))
+            yield inner, key.start_mark.line + 1
+            yield from _find_lines(loader, value, inner)
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            yield (*path, place), value.start_mark.line + 1
+            yield from _find_lines(loader, value, (*path, place))
+
+
+def parse_memory_config(content: object, *, source: str = "") -> MemoryConfig:
     reading = _Reading(source)
     top = reading.mapping(content, "", known=("config", "datasets"), required=("config", "datasets"))
     settings = reading.mapping(top["config"], "config", known=tuple(_SETTINGS), required=("run_name",))
@@ -107,7 +165,7 @@ class _Reading:
         return ConfigurationError(f"{where}{place or 'the file'} {what}")
 
     def mapping(
-        self, value: Any, place: str, *, known: Sequence[str], required: Sequence[str] = ()
+        self, value: object, place: str, *, known: Sequence[str], required: Sequence[str] = ()
     ) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self.typed(value, dict, place)
         for name in found:
@@ -119,7 +177,7 @@ class _Reading:
                 raise self.error(f"{place}.{name}" if place else name, "is missing")
         return found
 
-    def test(self, entry: Any, place: str, shared: Mapping[str, Any]) -> MemoryTestConfig:
+    def test(self, entry: object, place: str, shared: Mapping[str, object]) -> MemoryTestConfig:
         found = self.mapping(entry, place, known=("name", "args"), required=("name",))
         name = self.typed(found["name"], str, f"{place}.name")
         own = self.arguments(found.get("args") or {}, f"{place}.args")
@@ -134,14 +192,14 @@ class _Reading:
         examples = arguments.pop("dataset_examples")
         return MemoryTestConfig(name=name, examples=examples, arguments=arguments, places=places)
 
-    def arguments(self, value: Any, place: str) -> Mapping[str, Any]:
+    def arguments(self, value: object, place: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self.typed(value, dict, place)
         for name in found:
             if name in _OLD_ARGUMENTS:
                 raise self.error(f"{place}.{name}", "belongs to older configurations; give memory_span instead")
         return found
 
-    def typed(self, value: Any, kind: type, place: str) -> Any:
+    def typed(self, value: object, kind: type, place: str) -> Any:
         # True is an int to Python but not to whoever writes YAML.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.error(place, f"must be {_IN_WORDS[kind]}, got {redact(value)!r}")
@@ -167,8 +225,8 @@ class _OnceEachLoader(yaml.SafeLoader):
     """Refuses a key that stands twice in one mapping: the first value would be lost without a word."""
 
 
-def _mapping_once_each(loader: _OnceEachLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[Any] = set()
+def _mapping_once_each(loader: _OnceEachLoader, node: yaml.MappingNode) -> dict[object, object]:
+    seen: set[object] = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
         if isinstance(key, str | int | float | bool) and key in seen:
@@ -176,7 +234,7 @@ def _mapping_once_each(loader: _OnceEachLoader, node: yaml.MappingNode) -> dict[
         if isinstance(key, str | int | float | bool):
             seen.add(key)
     loader.flatten_mapping(node)
-    found: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+    found: dict[object, object] = loader.construct_mapping(node, deep=True)
     return found
 
 

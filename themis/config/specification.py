@@ -19,10 +19,10 @@ from themis.core.registry import nearest
 from themis.core.secrets import REDACTED
 from themis.exceptions import ConfigurationError
 from themis.generation.limits import RateLimit
-from themis.generation.templates import PromptTemplate
+from themis.generation.templates import SYNTAXES, PromptTemplate
 from themis.storage import RunMetadata
 
-__all__ = ["MemorySpecification", "SampleSpecification", "Specification", "load_specification"]
+__all__ = ["MemorySpecification", "SampleSpecification", "Specification", "load_specification", "name_of_code"]
 
 # Under this name the specification is stored beside a run.
 STORED_AS = "specification"
@@ -74,13 +74,26 @@ class Specification:
     needs_program: str = _stored("")
 
     def __post_init__(self) -> None:
-        for what, names, fits in _EXPECTED:
-            for name in names:
-                if name not in self.__dataclass_fields__:
-                    continue
-                value, default = getattr(self, name), self.__dataclass_fields__[name].default
-                if not (value is None and default is None) and not fits(value):
-                    raise ConfigurationError(f"{name} is {what}, got {value!r}")
+        for one in fields(self):
+            if misfit := self.explain_misfit(one.name, getattr(self, one.name)):
+                raise ConfigurationError(misfit)
+
+    @classmethod
+    def explain_misfit(cls, name: str, value: object) -> str:
+        """Why a value is not what a field takes; empty if it is.
+
+        Args:
+            name: The field.
+            value: What it would be given.
+
+        >>> SampleSpecification.explain_misfit("temperature", "hot")
+        "temperature is a number of at least 0, got 'hot'"
+        """
+        if value is None and cls.__dataclass_fields__[name].default is None:
+            return ""
+        rules = ((what, fits) for what, names, fits in _EXPECTED if name in names)
+        broken = next((what for what, fits in rules if not fits(value)), None)
+        return "" if broken is None else f"{name} is {broken}, got {value!r}"
 
     @property
     def secret_options(self) -> list[str]:
@@ -129,9 +142,21 @@ class SampleSpecification(Specification):
     """Every row of a dataset, asked of a model; the fields are arguments of `evaluate`, which says more.
 
     Args:
-        model: Who answers, as `provider/model`.
+        dataset: A benchmark's name, a file or folder of rows, `hf://owner/name/split`, or rows of the program's.
+        model: Who answers: `provider/model`, `python:FILE.py:NAME`, an address, `command:PROGRAM`, `agent:NAME`, or a function.
         limit: Only the first so many rows.
-        prompt: Text over the row's fields; a benchmark has its own.
+        prompt: Text over the row's fields, or messages of such texts; a benchmark has its own.
+        prompt_syntax: `format` or `jinja`; known from the text by default.
+        system_prompt: What the system says; a row's own field of that name wins.
+        attach: The row's fields that name images and files to be sent with the prompt.
+        tools: What the model may call while it answers.
+        user: Who talks to the model after the prompt: `model`, `persona`, `goal`.
+        script: A function of a row that yields what is said, as a memory test does.
+        max_turns: The most answers of the model in one sample, where it takes several.
+        max_sample_tokens: The most tokens of one sample, all its steps together.
+        max_sample_seconds: The most time of one sample.
+        max_sample_usd: The most that one sample may cost.
+        load: Python files that register what the names mean.
         reference_field: The row's field with the expected answer.
         dataset_id_field: The row's field that names it.
         metrics: Names, or objects of the program's.
@@ -151,8 +176,16 @@ class SampleSpecification(Specification):
         deadline_seconds: For one answer with all its retries.
         requests_per_minute: The most to send; no limit by default.
         tokens_per_minute: The most to use; no limit by default.
+        batch: Ask in batches that the provider works off within a day, for half the price.
+        batch_size: Items in a batch at most; as many as the provider takes by default.
+        batch_poll_seconds: Before a batch is first looked at; later looks are further apart.
+        batch_deadline_seconds: A batch that takes longer is cancelled, and the rest of it asked singly.
+        cancel_batches: Cancel what is in batches, keep what they have answered, and ask nothing more.
+        settled: Which of `temperature`, `top_p`, `max_tokens` and `stop` nobody gave: they are the benchmark's, or the defaults.
         truncated_limit: The share of answers that may be cut off before the report says that its means are too low.
         provider_options: Options of the provider, such as `base_url`; secrets in them are not stored.
+        execution_backend: Where calls are made: `local`, `sequential`, `ray`, or a backend of the program's.
+        data: A file or folder to read a benchmark's rows from.
         sample: Use the benchmark's few shipped rows.
         task_options: Of a task of lm-eval: `include`, `chat`, `unsafe_code` and others.
         cache: Where stored answers may come from: this `run`, the whole `store`, or `off`.
@@ -168,11 +201,25 @@ class SampleSpecification(Specification):
 
     kind: ClassVar[str] = "samples"
 
-    # A benchmark's name, a path, or rows of the program's.
     dataset: object = _stored(None)
-    model: str = _stored("")
+    # A name, or a function, class or object of the program's.
+    model: object = _stored("")
     limit: int | None = _stored(None, "--limit")
-    prompt: str | PromptTemplate | None = _stored(None)  # noqa: RUF009
+    prompt: str | Sequence[Mapping[str, object]] | PromptTemplate | None = _stored(None)  # noqa: RUF009
+    prompt_syntax: str | None = _stored(None, "--prompt-syntax")
+    system_prompt: str | None = _stored(None, "--system")
+    attach: Sequence[str] = _stored(())
+    # Names, or functions and classes of the program's.
+    tools: Sequence[object] = _stored(())
+    # A model that plays the user, with a persona and a goal; or a script of the program's, by name or as a function.
+    user: Mapping[str, object] | None = _stored(None)
+    script: object = _stored(None, "--script")
+    max_turns: int = _stored(10, "--max-turns")
+    max_sample_tokens: int | None = _stored(None, "--max-sample-tokens")
+    max_sample_seconds: float | None = _stored(None, "--max-sample-seconds")
+    max_sample_usd: float | None = _stored(None, "--max-sample-usd")
+    # Python files that register metrics, providers or tools.
+    load: Sequence[str] = _stored(())
     reference_field: str | None = _stored(None)
     dataset_id_field: str | None = _stored(None)
     metrics: Sequence[object] | None = _stored(None)
@@ -184,6 +231,8 @@ class SampleSpecification(Specification):
     top_p: float | None = _stored(None, "--top-p")
     max_tokens: int | None = _stored(None, "--max-tokens")
     stop: Sequence[str] | None = _stored(None)
+    # Says how the values above came to be, and changes none of them.
+    settled: Sequence[str] = field(default=(), compare=False, metadata={"stored": True, "option": ""})
     num_samples: int | None = _stored(None, "--num-samples")
     shots: int | None = _stored(None, "--shots")
     reducer: str | None = _stored(None, "--reducer")
@@ -193,11 +242,14 @@ class SampleSpecification(Specification):
     deadline_seconds: float = _stored(1800.0, "--deadline")
     requests_per_minute: float | None = _stored(None, "--rpm")
     tokens_per_minute: float | None = _stored(None, "--tpm")
+    batch: bool = _stored(False, "--batch")
+    batch_size: int | None = _stored(None, "--batch-size")
+    batch_poll_seconds: float = _stored(1.0, "--batch-poll")
+    batch_deadline_seconds: float = _stored(86_400.0, "--batch-deadline")
+    cancel_batches: bool = _transient(False)
     truncated_limit: float = _stored(0.05, "--truncated-limit")
-    # A backend's name, or one of the program's.
     execution_backend: object = _stored(None, "--execution")
     provider_options: Mapping[str, Any] | None = _stored(None)
-    # Where a benchmark's rows come from, if not from where they always do.
     data: str | None = _stored(None, "--data")
     sample: bool = _stored(False, "--sample")
     task_options: Mapping[str, Any] | None = _stored(None)
@@ -219,6 +271,10 @@ class SampleSpecification(Specification):
     def to_stored(self) -> dict[str, object]:
         kept = super().to_stored()
         dataset = self.dataset
+        if not isinstance(self.model, str):
+            kept["model"] = name_of_code(self.model)
+        if isinstance(self.prompt, list | tuple):
+            kept["prompt"] = [dict(turn) for turn in self.prompt]
         kept["dataset"] = str(dataset) if isinstance(dataset, str | PurePath) else getattr(dataset, "name", None)
         judging = ("metrics", "extractor", "evaluation_pipeline")
         lost = [name for name in judging if getattr(self, name) is not None and name not in kept]
@@ -234,7 +290,7 @@ class SampleSpecification(Specification):
         return _with_secrets(self.provider_options or {})
 
     def command(self) -> list[str]:
-        words = ["eval", str(self.dataset), "--model", self.model]
+        words = ["eval", str(self.dataset), "--model", str(self.model)]
         for option, value in (
             ("--prompt", self.prompt),
             ("--id-field", self.dataset_id_field),
@@ -244,8 +300,13 @@ class SampleSpecification(Specification):
             words += [option, value] if isinstance(value, str) else []
         for metric in self.metrics or ():
             words += ["--metric", metric] if isinstance(metric, str) else []
-        for text in self.stop or ():
-            words += ["--stop", text]
+        for option, values in (("--stop", self.stop), ("--attach", self.attach), ("--load", self.load)):
+            for text in values or ():
+                words += [option, text]
+        for tool in self.tools:
+            words += ["--tool", tool] if isinstance(tool, str) else []
+        for name, value in (self.user or {}).items():
+            words += ["--user", f"{name}={write_word(value)}"]
         words += self._option_words()
         for name, value in (self.task_options or {}).items():
             for path in value if name == "include" else ():
@@ -268,12 +329,16 @@ class MemorySpecification(Specification):
         agent_options: Options of the agent; secrets in them are not stored.
         isolated: Each test in a conversation of its own.
         is_local: The agent's calls cost nothing, whatever the price list says.
+        span_tokens: Of every test, in place of the configuration's; definitions of another span or seed are kept under a name
+            of their own.
         judge: The model that judges what code cannot.
         judge_options: Options of its provider.
         filler: What is said between tests: a registered name or a file.
         clock: How virtual time reaches the agent: `jump`, `signal` or `wait`.
         max_message_tokens: Longest filler message.
+        workers: Isolated tests at once.
         definitions: A folder of `.def.json` files with the tests, in place of generating them.
+        load: Python files that register tests, agents or fillers.
         regenerate: Generate the tests anew, though stored ones fit.
 
     Raises:
@@ -292,17 +357,14 @@ class MemorySpecification(Specification):
     agent_options: Mapping[str, Any] | None = _stored(None)
     isolated: bool = _stored(False, "--isolated")
     is_local: bool = _stored(False, "--local")
-    # In place of the configuration's; definitions of another span or seed are kept under a name of their own.
     span_tokens: int | None = _stored(None, "--span")
     judge: str | None = _stored(None, "--judge")
     judge_options: Mapping[str, Any] | None = _stored(None)
     filler: str | None = _stored(None, "--filler")
     clock: str | None = _stored(None, "--clock")
     max_message_tokens: int | None = _stored(None, "--max-message-tokens")
-    # Isolated tests at once.
     workers: int = _stored(1, "--workers")
     definitions: str | None = _stored(None, "--definitions")
-    # Python files that register tests, agents or fillers.
     load: Sequence[str] = _stored(())
     regenerate: bool = _transient(False)
 
@@ -372,6 +434,11 @@ def _started_with(run: RunMetadata) -> dict[str, object]:
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
+def name_of_code(value: object) -> str:
+    """What a function, class or object of the program's is called where only a name can stand."""
+    return f"python:{getattr(value, '__qualname__', None) or type(value).__qualname__}"
+
+
 def _plain(value: object) -> object:
     """A value as JSON has it; None for what it cannot hold, which is an object of the program's."""
     if isinstance(value, PromptTemplate) or (isinstance(value, Sequence) and not isinstance(value, str)):
@@ -393,13 +460,13 @@ def _without_secrets(name: str, value: object) -> object:
     return value
 
 
-def _with_secrets(options: Mapping[str, Any]) -> list[str]:
+def _with_secrets(options: Mapping[str, object]) -> list[str]:
     return [
         name for name, value in options.items() if REDACTED in json.dumps(redact_options({name: value}), default=str)
     ]
 
 
-def _words_of(one: Field[Any], value: object) -> list[str]:
+def _words_of(one: Field[object], value: object) -> list[str]:
     option, default = one.metadata["option"], one.default
     if not option or value is None or value == default:
         return []
@@ -427,17 +494,23 @@ def _at_least(least: float) -> Callable[[Any], bool]:
 _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
     (
         "a whole number of at least 1",
-        ("num_samples", "workers", "limit", "max_records_in_memory", "span_tokens", "max_prompt_tokens"),
+        (
+            *("num_samples", "workers", "limit", "max_records_in_memory", "span_tokens", "max_prompt_tokens"),
+            *("max_turns", "max_sample_tokens", "batch_size", "max_message_tokens"),
+        ),
         _at_least(1),
     ),
     ("a whole number of at least 0", ("max_retries", "shots"), _at_least(0)),
     ("a whole number", ("max_tokens", "seed"), _is_whole),
-    ("at least 1, or -1 for no limit", ("max_tokens",), lambda value: value != 0),
+    ("at least 1, or -1 for no limit", ("max_tokens",), lambda value: value >= 1 or value == -1),
     ("a number of at least 0", ("temperature",), lambda value: _is_number(value) and value >= 0),
     ("a number from 0 to 1", ("top_p", "truncated_limit"), lambda value: _is_number(value) and 0 <= value <= 1),
     (
         "a number greater than 0",
-        ("timeout_seconds", "deadline_seconds", "budget_usd"),
+        (
+            *("timeout_seconds", "deadline_seconds", "budget_usd", "max_sample_seconds", "max_sample_usd"),
+            *("batch_poll_seconds", "batch_deadline_seconds"),
+        ),
         lambda value: _is_number(value) and value > 0,
     ),
     (
@@ -447,7 +520,7 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
     ),
     (
         "a dict",
-        ("provider_options", "agent_options", "judge_options", "tags"),
+        ("provider_options", "agent_options", "judge_options", "tags", "user"),
         lambda value: isinstance(value, Mapping),
     ),
     (
@@ -455,6 +528,13 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
         ("stop",),
         lambda value: isinstance(value, list | tuple) and all(isinstance(text, str) and text for text in value),
     ),
+    (
+        "a list",
+        ("attach", "tools", "load"),
+        lambda value: isinstance(value, list | tuple),
+    ),
+    ("format or jinja", ("prompt_syntax",), lambda value: value in SYNTAXES),
+    ("a text", ("system_prompt",), lambda value: isinstance(value, str)),
     ("a name, such as 'average' or 'pass@3'", ("reducer",), lambda value: isinstance(value, str)),
     ("a name", ("experiment",), lambda value: isinstance(value, str) and bool(value.strip())),
 )

@@ -1,7 +1,7 @@
 """JSON: the one module that writes it, and reads it back.
 
 - `encode`: compact and exact, for everything that is stored. What is read back equals what was written.
-- `canonical_json`: one text for equal values, whatever process wrote it, for fingerprints.
+- `canonical_json`: one text for equal values, whatever process wrote it; `fingerprint` is its hash, for identity is content.
 - `json_bytes`: what any other program reads, for exports, pages and answers.
 - `read_word`: a word of a command line that is JSON is that value, any other is text.
 
@@ -16,6 +16,7 @@ import dataclasses
 import datetime
 import enum
 import functools
+import hashlib
 import json
 import math
 import pathlib
@@ -296,3 +297,17 @@ def write_word(value: object) -> str:
         except ConfigurationError:
             pass
     return json.dumps(value)
+
+
+# --- identity is content ----------------------------------------------------------------------------------------------
+
+
+def fingerprint(value: object) -> str:
+    """Hex sha256 of the canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
+
+
+def digest(*parts: str) -> str:
+    """128 bits of sha256 over strings that cannot run into each other: the key of a stored answer or item."""
+    text = "".join([f"{len(part)}:{part}" for part in parts])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from themis.core.intervals import Labels, Scores, summarise
-from themis.core.registry import nearest, snake_case
+from themis.core.frames import DataFrame
+from themis.core.messages import PROVIDER_DATA, Message, Part, ToolCall
+from themis.core.notebook import render_record, render_report
+from themis.core.registry import Registry, nearest, snake_case
+from themis.core.thresholds import MetricAggregate
 from themis.exceptions import ConfigurationError, MetricError
 
 __all__ = [
@@ -34,10 +37,15 @@ __all__ = [
     "Reference",
     "Result",
     "SamplingConfig",
+    "Step",
+    "ToolCall",
     "mean_scores",
 ]
 
 T = TypeVar("T")
+
+# What a report can be seen as beyond what is known here; looked up when it is asked for.
+VIEWS: Registry[Callable[..., DataFrame]] = Registry("view", {"frame": "themis.experiment.export.frames:make_frame"})
 
 # In a score's metadata: why some of the sample's answers are not in it, a sentence each.
 UNSCORED_ATTEMPTS = "unscored_attempts"
@@ -206,27 +214,63 @@ class Reference(Generic[T]):
     schema: Any = None
 
 
+# Why an answer ended before the model was done.
+_CUT_OFF = frozenset({"length", "max_turns", "max_sample_tokens", "max_sample_seconds", "max_sample_usd"})
+
+
 @dataclass(frozen=True)
 class ModelOutput:
-    """What the model said.
+    """What the model said, in parts.
 
     Args:
-        text: The answer.
-        raw: The provider's reply as it came, for whoever needs more of it.
-        usage: `prompt_tokens`, `completion_tokens` and `total_tokens`, where known.
+        text: The answer, without reasoning: what extractors and metrics see.
+        raw: What else the provider sent that is worth keeping, such as `id` and `model`.
+        usage: `prompt_tokens`, `completion_tokens` and `total_tokens`, where known; where there are any, `cached_tokens` and
+            `cache_write_tokens` of the prompt, and `reasoning_tokens` of the answer.
+        reasoning: What the model thought before it answered, where that is shown.
+        tool_calls: Tools that it wants to be called.
+        refusal: Its words, where it refused.
+        finish_reason: Why it ended: `stop`, `length`, `tool_calls`, `content_filter`, `refusal`, or a word of the provider's.
+        logprobs: Of the answer's tokens, as the provider tells them, where they were asked for.
+        parts: What it said beside the text, such as images, as parts of a message.
+        transcript: Where an answer took several steps, all that was said after the prompt: the model's messages, what tools
+            returned, what a user said.
+        cost_usd: What the answer cost, where whoever answered says so.
 
-    >>> ModelOutput("The answer is", raw={"finish_reason": "length"}).is_cut_off
+    >>> ModelOutput("The answer is", finish_reason="length").is_cut_off
     True
     """
 
     text: str
     raw: Any = None
     usage: dict[str, Any] | None = None
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    refusal: str | None = None
+    finish_reason: str | None = None
+    logprobs: Any = None
+    parts: tuple[Part, ...] = ()
+    transcript: tuple[Message, ...] = ()
+    cost_usd: float | None = None
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the model had more to say than `max_tokens` let it, as far as its provider tells."""
-        return isinstance(self.raw, dict) and self.raw.get("finish_reason") in ("length", "max_tokens")
+        """Whether the model had more to say than `max_tokens`, or a limit of its sample, let it; as far as is known."""
+        return self.finish_reason in _CUT_OFF
+
+    def to_message(self) -> Message:
+        """The answer as a message of a conversation."""
+        message: Message = {"role": "assistant", "content": self.text}
+        if self.parts:
+            message["content"] = [*([{"type": "text", "text": self.text}] if self.text else []), *self.parts]
+        for name in ("reasoning", "refusal"):
+            if value := getattr(self, name):
+                message[name] = value
+        if self.tool_calls:
+            message["tool_calls"] = [call.to_plain() for call in self.tool_calls]
+        if isinstance(self.raw, Mapping) and self.raw.get(PROVIDER_DATA):
+            message[PROVIDER_DATA] = self.raw[PROVIDER_DATA]
+        return message
 
 
 @dataclass(frozen=True)
@@ -273,6 +317,7 @@ class GenerationRecord:
         error: Why there is none; None where there is one.
         metrics: Measurements, such as `generation_time_ms`.
         attempts: After a run one record for each answer drawn, at least one.
+        scores: In a report, what each metric gave the sample; empty where it has no verdict.
 
     >>> task = GenerationTask(
     ...     PromptRender(PromptSpec("sum", "{question}"), "2 + 2?"), ModelSpec("gpt-4o", "openai"), SamplingConfig()
@@ -286,6 +331,10 @@ class GenerationRecord:
     error: ModelError | None
     metrics: dict[str, Any] = field(default_factory=dict)
     attempts: list[GenerationRecord] = field(default_factory=list)
+    scores: dict[str, float] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        return render_record(self)
 
 
 @dataclass(slots=True)
@@ -303,6 +352,11 @@ class Result:
         seconds: From the first call to the answer.
         cost_usd: None where the price is not known.
         reused: Taken from another run's answer: nothing was spent.
+        steps: The steps that led to it, which are stored and counted already.
+        batch_prompt_tokens: Of those sent, the ones in batches, which cost less.
+        batch_completion_tokens: Of those received, likewise.
+        cached_tokens: Of those sent, read from the provider's cache.
+        cache_write_tokens: Of those sent, written to it.
     """
 
     position: int
@@ -315,6 +369,44 @@ class Result:
     seconds: float = 0.0
     cost_usd: float | None = 0.0
     reused: bool = False
+    steps: Sequence[Step] = ()
+    batch_prompt_tokens: int = 0
+    batch_completion_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of an answer that takes several: what was said in it, stored before the next one is made.
+
+    Args:
+        position: Of the sample in its run.
+        attempt: Which of the sample's answers it belongs to, from 0.
+        number: Of the step, from 0.
+        kind: `answer` (the model's), `tool` or `user`.
+        message: What was said.
+        calls: Calls that it took, retries included.
+        prompt_tokens: Sent.
+        completion_tokens: Received.
+        seconds: From the first call to the answer.
+        cost_usd: None where the price is not known.
+        cached_tokens: Of those sent, read from the provider's cache.
+        cache_write_tokens: Of those sent, written to it.
+    """
+
+    position: int
+    attempt: int
+    number: int
+    kind: str
+    message: Message
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    cost_usd: float | None = 0.0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -415,122 +507,6 @@ class EvaluationFailure:
 
 
 @dataclass
-class MetricAggregate:
-    """One metric over a run. With nothing scored the mean is NaN.
-
-    Args:
-        name: The metric's name.
-        count: Samples that have a score.
-        mean: Over those. Where every attempt keeps its score, a sample counts with the mean of its own, so that one with
-            fewer answers does not weigh less; of a metric with an aggregation (corpus
-            BLEU, macro-F1) the value that all samples have together.
-        per_sample: Their scores, as many as the report keeps.
-        per_sample_complete: Whether that is all of them.
-        truncated_count: How many are not kept.
-        failed: Samples without a score, counted beside the mean and never in it.
-        unparsed: Those among the scored whose answer no extractor could read, in none of the attempts.
-        partial: Those among the scored on which some judge of a panel gave no verdict.
-        stderr: Standard error of the mean.
-        ci: 95 % interval, inside the metric's `score_range`; None for fewer than two samples, and for equal scores that
-            nothing bounds.
-        ci_method: How it was computed (`core.intervals.Summary`): "mid-p" for scores that are all 0 or 1, "beta" for
-            others in a `score_range`, "hall" for those without one, "clustered" where a cluster field was given,
-            "jackknife" for an aggregation.
-        attempts: Answers that were asked for, over all samples.
-        failed_attempts: Those of them that no score holds: the call failed, or the metric did on one of several answers.
-        successes: The sum of the samples' scores, where they lie from 0 to 1 and more is better: of scores that are 0 or 1,
-            how many samples passed. None of any other measure.
-        details: What explains an aggregation: the confusion matrix, the bins of a reliability diagram.
-
-    >>> exact = MetricAggregate.from_scores("ExactMatch", [MetricScore("ExactMatch", value) for value in (1, 1, 0, 1)])
-    >>> exact.mean, exact.count, exact.ci_method
-    (0.75, 4, 'mid-p')
-    """
-
-    name: str
-    count: int
-    mean: float
-    per_sample: Sequence[MetricScore] = ()
-    per_sample_complete: bool = True
-    truncated_count: int = 0
-    failed: int = 0
-    unparsed: int = 0
-    partial: int = 0
-    stderr: float | None = None
-    ci: tuple[float, float] | None = None
-    ci_method: str | None = None
-    attempts: int = 0
-    failed_attempts: int = 0
-    successes: float | None = None
-    details: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def from_values(
-        cls,
-        name: str,
-        values: Scores,
-        *,
-        clusters: Labels | None = None,
-        score_range: tuple[float | None, float | None] | None = None,
-    ) -> MetricAggregate:
-        """The mean of one number a sample, with its standard error and interval.
-
-        Args:
-            name: The metric's name.
-            values: One a sample.
-            clusters: The group of each sample, where samples are not independent.
-            score_range: The least and the most that a score can be, which the interval does not leave.
-        """
-        summary = summarise(values, clusters=clusters, score_range=score_range)
-        return cls(
-            name=name,
-            count=summary.count,
-            mean=summary.mean,
-            stderr=summary.stderr,
-            ci=summary.ci,
-            ci_method=summary.method,
-        )
-
-    @classmethod
-    def from_scores(
-        cls,
-        name: str,
-        scores: Sequence[MetricScore],
-        *,
-        score_range: tuple[float | None, float | None] | None = None,
-    ) -> MetricAggregate:
-        """The aggregate of scores that are in memory.
-
-        Args:
-            name: The metric's name.
-            scores: One a sample.
-            score_range: The least and the most that a score can be, which the interval does not leave.
-        """
-        found = cls.from_values(name, [score.value for score in scores], score_range=score_range)
-        found.per_sample = list(scores)
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the samples' scores and the details, as every file, list and page tells it; a mean of nothing is None.
-
-        >>> MetricAggregate("ExactMatch", count=0, mean=math.nan, failed=3).to_dict()["mean"] is None
-        True
-        """
-        return {
-            "mean": None if math.isnan(self.mean) else self.mean,
-            "count": self.count,
-            "failed": self.failed,
-            "unparsed": self.unparsed,
-            "partial": self.partial,
-            "stderr": self.stderr,
-            "ci": list(self.ci) if self.ci else None,
-            "ci_method": self.ci_method,
-            "attempts": self.attempts,
-            "failed_attempts": self.failed_attempts,
-        }
-
-
-@dataclass
 class EvaluationReport:
     """The judging half of a run.
 
@@ -582,6 +558,7 @@ class ExperimentReport:
         evaluation_report: Metrics and verdicts.
         failures: Samples without an answer.
         metadata: `run_id`, `status`, counts, `cost`, `model`, `manifest_hash` and the `reproducibility_manifest`.
+        read_attachment: Reads an image or a file that samples name by its digest; None where there is no store to read from.
 
     >>> import themis
     >>> report = themis.evaluate("demo", model="fake/noisy-0.5", limit=3, run_id="first", progress=False)
@@ -591,12 +568,15 @@ class ExperimentReport:
     {'0': 1.0, '1': 0.0, '2': 1.0}
     >>> report.generation_results[0].output.text
     '4'
+    >>> report.to_frame()["ExactMatch"].tolist()
+    [1.0, 0.0, 1.0]
     """
 
     generation_results: Sequence[GenerationRecord]
     evaluation_report: EvaluationReport
     failures: Sequence[ExperimentFailure]
     metadata: dict[str, Any]
+    read_attachment: Callable[[str], bytes | None] | None = field(default=None, compare=False)
 
     @property
     def run_id(self) -> str:
@@ -628,6 +608,22 @@ class ExperimentReport:
         return {
             str(record.sample_id): mean_scores(record.scores).get(metric) for record in self.evaluation_report.records
         }
+
+    def to_frame(self, library: str = "pandas", *, attempts: bool = False) -> DataFrame:
+        """The samples as a data frame: id, prompt, answer, reference, a column a metric, error, tokens, cost, seconds, fields.
+
+        Args:
+            library: `pandas` or `polars`, which `pip install 'themis-eval[frames]'` installs.
+            attempts: One row for each attempt. A metric's column then has what the attempt itself scored, which a run with
+                several attempts keeps with `reducer="keep"` alone.
+
+        Raises:
+            DependencyError: The library is not installed.
+        """
+        return VIEWS.get("frame")(self, library, attempts=attempts)
+
+    def _repr_html_(self) -> str:
+        return render_report(self)
 
     def __repr__(self) -> str:
         run_id, samples = self.metadata.get("run_id", "?"), self.metadata.get("total_samples", 0)

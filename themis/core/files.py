@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from themis.core.fingerprint import digest
+from themis.core.codec import digest
 from themis.exceptions import ConfigurationError
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")

@@ -20,8 +20,7 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from themis.core.codec import canonical_json
-from themis.core.fingerprint import digest
+from themis.core.codec import canonical_json, digest
 from themis.core.source import (
     Function,
     Import,
@@ -210,7 +209,7 @@ class _Reach:
             # Lambdas, and functions of one name in modules of their own, stand together.
             self._own.setdefault(key, set()).add(said)
 
-    def _note_writes(self, uses: Uses, namespace: Mapping[str, Any]) -> None:
+    def _note_writes(self, uses: Uses, namespace: Mapping[str, object]) -> None:
         for path in uses.writes | uses.assigns:
             if path[0] not in namespace and path[0] not in uses.imports:
                 continue
@@ -224,14 +223,14 @@ class _Reach:
                 self._mutated.add(id(value))
                 self._kept.append(value)
 
-    def _read_all(self, uses: Uses, namespace: Mapping[str, Any], only: set[str] | None = None) -> None:
+    def _read_all(self, uses: Uses, namespace: Mapping[str, object], only: set[str] | None = None) -> None:
         for path in sorted(uses.reads):
             name = path[0]
             # Others are locals, variables of a function around this one, or Python's own.
             if name in uses.imports or (name in namespace and (only is None or name in only)):
                 self._read(path, uses, namespace)
 
-    def _read(self, path: Path, uses: Uses, namespace: Mapping[str, Any]) -> None:
+    def _read(self, path: Path, uses: Uses, namespace: Mapping[str, object]) -> None:
         start = namespace.get(path[0])
         if isinstance(start, ModuleType) and start.__name__ != path[0] and not origin_of(start.__name__).is_read:
             self._put_read(str(namespace.get("__name__", "")), path[0], {"module": start.__name__})
@@ -246,7 +245,7 @@ class _Reach:
             self._pending[(id(owner), name)] = _Read(owner, name, value, in_any_order)
 
     def _look_up(
-        self, path: Path, uses: Uses, namespace: Mapping[str, Any]
+        self, path: Path, uses: Uses, namespace: Mapping[str, object]
     ) -> tuple[Mapping[str, Any], str, Any] | None:
         """The value of a name, or of what it names in a module; with the namespace it stands in."""
         imported = uses.imports.get(path[0])
@@ -266,7 +265,7 @@ class _Reach:
             owner, name, value = vars(value), below, _attribute(value, below)
         return None if value is _MISSING else (owner, name, value)
 
-    def _import(self, imported: Import, namespace: Mapping[str, Any]) -> object:
+    def _import(self, imported: Import, namespace: Mapping[str, object]) -> object:
         module = _load(imported, namespace)
         if module is None:
             self._count_library(imported.module)
@@ -280,7 +279,7 @@ class _Reach:
             return
         self._read_names(vars(module))
 
-    def _read_names(self, namespace: Mapping[str, Any]) -> None:
+    def _read_names(self, namespace: Mapping[str, object]) -> None:
         for name, value in namespace.items():
             if not name.startswith("__") and not isinstance(value, ModuleType):
                 self._pending[(id(namespace), name)] = _Read(namespace, name, value, False)
@@ -328,7 +327,7 @@ class _Reach:
         else:
             self._code.add((key, definition.digest))
 
-    def _define(self, namespace: Mapping[str, Any], name: str) -> _Definition | None:
+    def _define(self, namespace: Mapping[str, object], name: str) -> _Definition | None:
         """The first value of a global, with what it is made of; None where its statement is not to be found."""
         for source in _sources_of_module(namespace):
             statements = source.bindings.get(name, [])
@@ -343,7 +342,7 @@ class _Reach:
         return None
 
     def _define_by(
-        self, statements: list[ast.stmt], source: SourceFile, namespace: Mapping[str, Any], besides: set[str]
+        self, statements: list[ast.stmt], source: SourceFile, namespace: Mapping[str, object], besides: set[str]
     ) -> _Definition:
         reads = False
         for statement in statements:
@@ -355,7 +354,7 @@ class _Reach:
 
     # --- functions -------------------------------------------------------------------------------------------------------
 
-    def _describe_code(self, code: Any, where: str) -> object:
+    def _describe_code(self, code: object, where: str) -> object:
         """A function or class where it stands as a value: its name, and what it was given when it was made."""
         self._visit(code)
         if isinstance(code, type):
@@ -389,7 +388,7 @@ class _Reach:
             if name not in changed and not name.startswith("__")
         }
 
-    def _describe_built_in(self, code: Any, where: str) -> object:
+    def _describe_built_in(self, code: object, where: str) -> object:
         owner = getattr(code, "__self__", None)
         name = f"{getattr(code, '__module__', None) or type_name(type(owner))}.{getattr(code, '__qualname__', code)}"
         if owner is None or isinstance(owner, ModuleType | type):
@@ -458,7 +457,7 @@ class _Reach:
         if origin is Origin.OWN and "__dataclass_fields__" in vars(kind):
             self._read_fields(kind)
 
-    def _follow_method(self, kind: type, name: str, member: Any) -> None:
+    def _follow_method(self, kind: type, name: str, member: object) -> None:
         function = getattr(member, "__func__", member)
         if isinstance(function, FunctionType) and _is_generated(kind, name, function):
             return
@@ -537,7 +536,7 @@ def _source_of_class(kind: type) -> tuple[SourceFile | None, ast.ClassDef | None
     return source, source.find_class(kind.__qualname__, min((one.co_firstlineno for one in methods), default=None))
 
 
-def _sources_of_module(namespace: Mapping[str, Any]) -> Iterator[SourceFile]:
+def _sources_of_module(namespace: Mapping[str, object]) -> Iterator[SourceFile]:
     filename = namespace.get("__file__")
     if filename is None:
         yield from typed_in()
@@ -545,7 +544,7 @@ def _sources_of_module(namespace: Mapping[str, Any]) -> Iterator[SourceFile]:
         yield found
 
 
-def _load(imported: Import, namespace: Mapping[str, Any]) -> ModuleType | None:
+def _load(imported: Import, namespace: Mapping[str, object]) -> ModuleType | None:
     """A module that code imports when it runs; only what is read is loaded for it."""
     name = imported.module
     if imported.level:

@@ -187,7 +187,7 @@ def _escaped(secret: str) -> tuple[str, ...]:
     """The secret as it is, and as JSON, Python, HTML and URLs write it; most keys look the same in all of them."""
     if _LOOKS_THE_SAME.fullmatch(secret):
         return (secret,)
-    in_json = json.dumps(secret)[1:-1]
+    in_json, in_utf8_json = json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
     in_url = {
         quote(secret, safe="", errors="replace"),
         quote(secret, errors="replace"),
@@ -195,7 +195,9 @@ def _escaped(secret: str) -> tuple[str, ...]:
     }
     lower = {re.sub(r"%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in in_url}
     forms = {
-        *(secret, in_json, in_json.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1]),
+        *(secret, in_json, in_json.replace("/", "\\/"), in_utf8_json),
+        # JSON that a tool returned, as a text in the JSON that is stored.
+        *(json.dumps(form, ensure_ascii=False)[1:-1] for form in (in_json, in_utf8_json)),
         *(repr(secret)[1:-1], html.escape(secret), html.escape(secret, quote=False)),
         # Headers are bytes, which servers read as Latin-1.
         *(*in_url, *lower, secret.encode("utf-8", "surrogatepass").decode("latin-1")),

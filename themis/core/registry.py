@@ -2,19 +2,21 @@
 
 Built-ins enter as `"module:attribute"` strings, listed or found by a function when the first name is looked up, and are
 imported on first use; users register objects; other packages enter by the entry-point group `themis`, with names such as
-`metric.my_metric` or `provider.my_provider`.
+`metric.my_metric` or `provider.my_provider`. `parse_call` reads a name with parameters behind it.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
+from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, DependencyError
 
 T = TypeVar("T")
@@ -25,7 +27,8 @@ class Registry(Generic[T]):
 
     Args:
         kind: What is registered, as errors call it and as entry points begin.
-        builtin: name -> "module:attribute", or a function that finds these when the first name is looked up.
+        builtin: name -> "module:attribute"; or a function that finds these, or the "module:attribute" of a whole table, when
+            the first name is looked up.
         error: What an unknown name raises.
 
     Example:
@@ -38,14 +41,13 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,
-        builtin: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None,
+        builtin: Mapping[str, str] | Callable[[], Mapping[str, str]] | str | None = None,
         *,
         error: type[Exception] = ConfigurationError,
     ) -> None:
         self.kind = kind
-        # A function finds them when the first name is looked up.
-        self._find_builtin = builtin if callable(builtin) else None
-        self._targets: dict[str, T | str] = {} if callable(builtin) else dict(builtin or {})
+        self._targets: dict[str, T | str] = dict(builtin) if isinstance(builtin, Mapping) else {}
+        self._find_builtin = None if isinstance(builtin, Mapping) else builtin
         self._registered: set[str] = set()
         self._error = error
         self._plugins_read = False
@@ -105,28 +107,74 @@ class Registry(Generic[T]):
         return f"unknown {self.kind} {name!r}{nearest(name, self.names())}; known: {', '.join(self.names()) or 'none'}"
 
     def _import(self, name: str, target: str) -> T:
-        module_name, _, attribute = target.partition(":")
         try:
-            found: Any = importlib.import_module(module_name)
-            for part in attribute.split("."):
-                found = getattr(found, part)
+            return cast(T, _import_target(target))
         except DependencyError:
             raise
         except (ImportError, AttributeError) as error:
             raise ConfigurationError(
                 f"{self.kind} {name!r} points to {target!r}, which cannot be loaded: {error}"
             ) from error
-        return cast(T, found)
 
     def _read_plugins(self) -> None:
         if self._plugins_read:
             return
         if self._find_builtin is not None:
-            self._targets = {**self._find_builtin(), **self._targets}
+            find = self._find_builtin
+            found = _import_target(find) if isinstance(find, str) else find()
+            self._targets = {**cast("Mapping[str, T | str]", found), **self._targets}
         self._plugins_read = True
         for kind, name, value in _plugin_entries():
             if kind == self.kind.replace(" ", "-"):
                 self._targets.setdefault(name, value)
+
+
+def _import_target(target: str) -> object:
+    module_name, _, attribute = target.partition(":")
+    found: object = importlib.import_module(module_name)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found
+
+
+class WrittenCall(NamedTuple):
+    """A name and the parameters behind it."""
+
+    name: str
+    args: list[object]
+    kwargs: dict[str, object]
+
+
+def parse_call(written: str, kind: str) -> WrittenCall:
+    """A name and its parameters, if it has any.
+
+    Args:
+        written: As the user wrote it.
+        kind: What it names, for errors.
+
+    Raises:
+        ConfigurationError: The parameters are no literals.
+
+    >>> parse_call("numeric(tolerance=0.01)", "metric")
+    WrittenCall(name='numeric', args=[], kwargs={'tolerance': 0.01})
+    """
+    call = re.fullmatch(r"\s*([^()]+?)\s*\((.*)\)\s*", written, re.DOTALL)
+    if call is None:
+        # `ndcg@10` is how the field writes ndcg(k=10).
+        cut = re.fullmatch(r"\s*(\w+)@(\d+)\s*", written)
+        return WrittenCall(written.strip(), [], {}) if cut is None else WrittenCall(cut[1], [], {"k": int(cut[2])})
+    try:
+        parsed = ast.parse(f"_({call[2]})", mode="eval").body
+        if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
+            raise SyntaxError("not one list of parameters")
+        args = [ast.literal_eval(argument) for argument in parsed.args]
+        kwargs = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in parsed.keywords}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise ConfigurationError(
+            f"cannot read the parameters of {kind} {redact_text(written)!r}: expected literals, as in {call[1]}(name=0.5) "
+            f"({error})"
+        ) from error
+    return WrittenCall(call[1], args, kwargs)
 
 
 def add_own_files(builtin: Mapping[str, str], package: str) -> dict[str, str]:

@@ -88,7 +88,7 @@ def may_name_a_secret(name: str) -> bool:
     return bool(words) and words[-1].casefold() in _DOUBTFUL_WORDS
 
 
-def hides(key: Any, item: Any) -> bool:
+def hides(key: object, item: object) -> bool:
     if not isinstance(key, str) or item is None or item == "" or not is_secret_name(key) or is_reference(item):
         return False
     # `{"pass": 0.5}` is a share, `{"password": 12345678}` is a password.
@@ -312,7 +312,7 @@ def clean_mapping(options: Mapping[Any, Any], kind: Kind, found: set[str]) -> di
     }
 
 
-def _clean(value: Any, kind: Kind, found: set[str]) -> Any:
+def _clean(value: object, kind: Kind, found: set[str]) -> Any:
     """The value without what its place or its shape says is secret, which goes into `found`."""
     if isinstance(value, Mapping):
         return clean_mapping(value, kind, found)
@@ -473,7 +473,7 @@ def is_reference(value: object) -> bool:
     return count > 0 and len(left) <= _LONGEST_SURROUNDING
 
 
-def resolve_references(options: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+def resolve_references(options: Mapping[str, object]) -> tuple[dict[str, Any], set[str]]:
     """The options with the values that their references stand for, and these values."""
     secrets: set[str] = set()
     resolved = {
@@ -482,7 +482,7 @@ def resolve_references(options: Mapping[str, Any]) -> tuple[dict[str, Any], set[
     return resolved, secrets
 
 
-def _resolve(value: Any, place: str, secrets: set[str]) -> Any:
+def _resolve(value: object, place: str, secrets: set[str]) -> Any:
     if isinstance(value, Mapping):
         resolved = {name: _resolve(item, f"{place}.{name}", secrets) for name, item in value.items()}
         return value if resolved == value else resolved

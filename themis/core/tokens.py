@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 from themis.core.registry import Registry
 
@@ -20,7 +19,7 @@ def count_tokens(text: str, name: str = DEFAULT_TOKENIZER) -> int:
     return tokenizer(name)(text)
 
 
-def count_prompt_tokens(prompt: str, row: Mapping[str, Any]) -> int:
+def count_prompt_tokens(prompt: str, row: Mapping[str, object]) -> int:
     """Tokens of all that a model is told: the row's conversation, or else the prompt, after the row's system prompt.
 
     Of a row with `continuations`, those of every context and text.
@@ -35,7 +34,7 @@ def count_prompt_tokens(prompt: str, row: Mapping[str, Any]) -> int:
     return sum(count_tokens(text) for text in told)
 
 
-def _texts(told: Any) -> Iterator[str]:
+def _texts(told: object) -> Iterator[str]:
     """Of messages, their contents, and the parts of a content that is a list."""
     if isinstance(told, str):
         yield told

@@ -24,8 +24,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
-from themis.core.codec import canonical_json, json_default
-from themis.core.fingerprint import digest
+from themis.core.codec import canonical_json, digest, json_default
 
 __all__ = ["HOOK", "Values", "relative_to_project", "shorten", "type_name"]
 

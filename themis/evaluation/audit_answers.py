@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from themis.core.fingerprint import digest
+from themis.core.codec import digest
 
 __all__ = ["WRONG_KINDS", "AuditAnswer", "AuditItem", "Kind", "make_audit_answers"]
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from themis.core.entities import MetricScore, SamplingConfig
-from themis.core.fingerprint import digest
+from themis.core.codec import digest
+from themis.core.entities import MetricScore, ModelOutput, SamplingConfig
 from themis.core.json_repair import find_json_objects, parse_json
 from themis.core.redaction import learn_secrets
+from themis.evaluation.parts import check_part, read_part
 from themis.exceptions import ConfigurationError, EvaluationError
 from themis.interfaces import Metric, Row
 
@@ -64,11 +65,12 @@ class Ask(Protocol):
 
 @dataclass(kw_only=True)
 class _Judge(Metric):
-    """What all judges have: a model, how it samples, and a bound way to ask it."""
+    """What all judges have: a model, how it samples, a bound way to ask it, and which part of the reply they see."""
 
     model: str
-    sampling: SamplingConfig = field(default_factory=lambda: SamplingConfig(temperature=0.0, top_p=1.0, max_tokens=512))
-    options: dict[str, object] = field(default_factory=dict)
+    sampling: SamplingConfig = field(default_factory=lambda: SamplingConfig(temperature=0.0, max_tokens=512))
+    provider_options: dict[str, object] = field(default_factory=dict)
+    part: str = "answer"
 
     score_range = (0.0, 1.0)
     pass_fail = False
@@ -76,12 +78,25 @@ class _Judge(Metric):
     slow: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        learn_secrets(self.options)
+        learn_secrets(self.provider_options)
+        if self.part != "answer":
+            check_part(self.part, f"judge {self.name}")
+            # What an extractor makes of the reply does not matter then.
+            self.reads_output, self.requires_answer = True, False
         # No field: how a judge is asked is not part of what it is.
         self._ask: Ask | None = None
 
     def bind(self, ask: Ask) -> None:
         self._ask = ask
+
+    def _material(self, prediction: object, metadata: Row | None) -> str:
+        """What is judged: the answer as the extractor found it, or the part of the reply that was asked for."""
+        if self.part == "answer":
+            return str(prediction)
+        output = (metadata or {}).get("model_output")
+        if not isinstance(output, ModelOutput):
+            raise EvaluationError(f"judge {self.name} reads the {self.part}, and metadata['model_output'] is not there")
+        return _shorten(read_part(output, self.part))
 
     def consult(self, prompt: str, read: Callable[[object], T]) -> Consultation[T]:
         """Asks for a verdict. `read` raises ValueError for what it cannot use."""
@@ -129,7 +144,9 @@ class RubricJudge(_Judge):
     Args:
         model: Who judges, as `provider/model`.
         sampling: How it samples; temperature 0 by default.
-        options: Options of its provider.
+        provider_options: Options of its provider, such as `base_url`, as `evaluate` takes them.
+        part: What is judged: `answer` (what the extractor found), or of the whole reply its `text`, `reasoning`, `transcript`,
+            `tool_calls` or `everything`.
         rubric: The criteria: one text, a list of names, or names with what each asks.
         instructions: What the judge is told before the task.
         name: What the scores are reported as.
@@ -153,7 +170,7 @@ class RubricJudge(_Judge):
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         question = str((metadata or {}).get("prompt", ""))
-        prompt = self._prompt(question, str(prediction), references)
+        prompt = self._prompt(question, self._material(prediction, metadata), references)
         verdict, valid, transcript = self.consult(prompt, self._read)
         scores = verdict.scores
         value = math.fsum(scores.values()) / len(scores) if scores else float(verdict.verdict == "pass")
@@ -214,7 +231,9 @@ class AnswerJudge(_Judge):
     Args:
         model: Who judges, as `provider/model`.
         sampling: How it samples; temperature 0 by default.
-        options: Options of its provider.
+        provider_options: Options of its provider, such as `base_url`, as `evaluate` takes them.
+        part: What is judged: `answer` (what the extractor found), or of the whole reply its `text`, `reasoning`, `transcript`,
+            `tool_calls` or `everything`.
         measure: `correct` is the share of all answers, `correct_given_attempted` of those that try, and `f_score` the
             harmonic mean of both; several such metrics of one run share the judge's verdicts.
         name: What the scores are reported as; the measure by default.
@@ -242,7 +261,8 @@ class AnswerJudge(_Judge):
         if not references:
             raise EvaluationError(f"{self.name} compares with a reference, and this sample has none")
         question = str((metadata or {}).get("question") or (metadata or {}).get("prompt", ""))
-        verdict, valid, transcript = self.consult(self._prompt(question, str(prediction), references), _read_grade)
+        material = self._material(prediction, metadata)
+        verdict, valid, transcript = self.consult(self._prompt(question, material, references), _read_grade)
         correct, attempted = verdict.verdict == "correct", verdict.verdict != "not_attempted"
         details = {
             "grade": verdict.verdict,
@@ -294,7 +314,9 @@ class PairwiseJudge(_Judge):
     Args:
         model: Who judges, as `provider/model`.
         sampling: How it samples; temperature 0 by default.
-        options: Options of its provider.
+        provider_options: Options of its provider, such as `base_url`, as `evaluate` takes them.
+        part: What is judged: `answer` (what the extractor found), or of the whole reply its `text`, `reasoning`, `transcript`,
+            `tool_calls` or `everything`.
         other_field: The row's field with the other answer; the reference where there is no such field.
         criterion: What decides.
         swap: Whether it is asked in both orders.
@@ -319,7 +341,8 @@ class PairwiseJudge(_Judge):
         if other is None:
             raise EvaluationError(f"no other answer: the row has no field {self.other_field!r} and no reference")
         question = str(row.get("prompt", ""))
-        orders = [(str(prediction), str(other)), (str(other), str(prediction))]
+        mine = self._material(prediction, metadata)
+        orders = [(mine, str(other)), (str(other), mine)]
         consulted = [
             self.consult(self._prompt(question, a, b), _read_preference)
             for a, b in (orders if self.swap else orders[:1])
@@ -384,6 +407,8 @@ class JudgePanel(Metric):
             raise ConfigurationError(f"combine is 'mean' or 'majority', got {self.combine!r}")
         if len(self.judges) < 2:
             raise ConfigurationError("a panel has at least two judges")
+        self.reads_output = any(judge.reads_output for judge in self.judges)
+        self.requires_answer = any(judge.requires_answer for judge in self.judges)
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         scores: list[tuple[_Judge, MetricScore]] = []
@@ -471,6 +496,14 @@ def _criteria(rubric: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]
     if isinstance(rubric, Mapping):
         return {str(name): str(text) for name, text in rubric.items()}
     return {str(name): str(name) for name in rubric}
+
+
+def _shorten(text: str) -> str:
+    """A long transcript without its middle: how it began and how it ended decide more."""
+    if len(text) <= _LONGEST_SHOWN:
+        return text
+    kept = (_LONGEST_SHOWN - 100) // 2
+    return f"{text[:kept]}\n[left out here: {len(text) - 2 * kept} of {len(text)} characters]\n{text[-kept:]}"
 
 
 def _quote(text: str) -> str:

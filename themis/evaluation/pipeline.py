@@ -30,8 +30,11 @@ from themis.core.entities import (
 )
 from themis.core.identity import describe_object
 from themis.core.registry import snake_case
+from themis.core.transcripts import ATTEMPT_SCORES, OF_ATTEMPT, reason_of
 from themis.evaluation.corpus import Observation, put_aggregation
 from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.parts import check_part, read_part
+from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import EvaluationStrategy
 from themis.exceptions import ConfigurationError
 from themis.interfaces import Extractor, Metric, Row
@@ -47,6 +50,8 @@ StrategyResolver = Callable[[GenerationRecord], EvaluationStrategy]
 
 # Beyond this, sums of squares overflow and no mean has a standard error.
 _LARGEST = 1e100
+# Of why an attempt was given its score.
+_LONGEST_REASON = 300
 # What arithmetic may put a score beyond the end of its range by.
 _ROUNDING = 1e-9
 
@@ -63,8 +68,8 @@ class EvaluationPipeline:
     """One extractor, some metrics, and how attempts are reduced.
 
     Args:
-        extractor: Finds the answer in the model's text.
-        metrics: Score the answer; each has a name of its own.
+        extractor: Finds the answer in the model's text; an object, or a registered name.
+        metrics: Score the answer, objects or registered names; each has a name of its own.
         reference_selector: Takes a record and returns what its answer is compared with, instead of the row's reference.
         strategy_resolver: Takes a record and returns how its attempts become scores (`themis.evaluation.strategies`); by
             default the record's own answer is judged.
@@ -73,10 +78,10 @@ class EvaluationPipeline:
 
     Raises:
         ConfigurationError: Two metrics have one name, or something is no extractor.
+        MetricError: There is no such metric.
 
-    >>> from themis.evaluation.extractors import LastNumberExtractor
-    >>> from themis.evaluation.metrics import ExactMatch, Numeric
-    >>> EvaluationPipeline(extractor=LastNumberExtractor(), metrics=[ExactMatch(), Numeric(tolerance=0.1)]).metric_names
+    >>> from themis.evaluation.metrics import Numeric
+    >>> EvaluationPipeline(extractor="last_number", metrics=["exact_match", Numeric(tolerance=0.1)]).metric_names
     ['ExactMatch', 'Numeric']
     """
 
@@ -86,15 +91,15 @@ class EvaluationPipeline:
     def __init__(
         self,
         *,
-        extractor: Extractor,
-        metrics: Sequence[Metric],
+        extractor: Extractor | str,
+        metrics: Sequence[Metric | str],
         reference_selector: ReferenceSelector | None = None,
         strategy_resolver: StrategyResolver | None = None,
         unparsed: str = "zero",
     ) -> None:
-        if not callable(getattr(extractor, "extract", None)):
-            raise ConfigurationError(f"an extractor has a method extract(raw_output), {extractor!r} has none")
-        names = [metric.name for metric in metrics]
+        self.extractor = resolve_extractor(extractor)
+        self.metrics = [resolve_metric(metric) for metric in metrics]
+        names = self.metric_names
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigurationError(f"two metrics have the name {doubled[0]!r}; give one of them another `name`")
         if unparsed not in ("zero", "exclude"):
@@ -105,8 +110,8 @@ class EvaluationPipeline:
                 UserWarning,
                 stacklevel=2,
             )
-        self.extractor = extractor
-        self.metrics = list(metrics)
+        if (part := getattr(self.extractor, "part", "text")) != "text":
+            check_part(part, f"extractor {type(self.extractor).__name__}")
         self.unparsed = unparsed
         self.slices: dict[str, Callable[[GenerationRecord], bool]] = {}
         self._select_reference = reference_selector
@@ -223,6 +228,8 @@ class EvaluationPipeline:
         try:
             if self._resolve_strategy is None:
                 self._score(record, record.task.reference, self._extract(record), attempts, result)
+                if len(record.attempts) > 1:
+                    result.scores = _AttemptScores(record).note(record, result)
             else:
                 self._score_by(self._resolve_strategy(record), record, attempts, result)
         except Exception as error:  # boundary: a strategy is the user's code
@@ -267,23 +274,28 @@ class EvaluationPipeline:
             items, answers = [items[index] for index in chosen], [answers[index] for index in chosen]
         scores: list[MetricScore] = []
         unscored: dict[str, list[str]] = {}
+        told = _AttemptScores(record) if len(record.attempts) > 1 else None
         for item, answer in zip(items, answers, strict=True):
             judged = EvaluationRecord(None, [])
             self._score(item.record, item.reference, answer, attempts, judged)
-            scores += judged.scores
+            missing = set(self.metric_names) - {score.metric_name for score in judged.scores}
+            scores += judged.scores if told is None else told.note(item.record, judged, missing)
             result.failures += judged.failures
-            for name in set(self.metric_names) - {score.metric_name for score in judged.scores}:
+            for name in missing:
                 unscored.setdefault(name, []).append("; ".join(judged.failures))
         for score in _reduce(strategy, record, scores, result.failures) if scores else ():
+            score = score if told is None else told.tell(score)
             # Of several scores that a metric keeps, the first says it for all.
             if reasons := unscored.pop(score.metric_name, None):
                 score = replace(score, metadata={**score.metadata, UNSCORED_ATTEMPTS: reasons})
             result.scores.append(score)
 
     def _extract(self, record: GenerationRecord) -> object:
-        text = record.output.text if record.output is not None else ""
+        output, part = record.output, getattr(self.extractor, "part", "text")
         try:
-            return self.extractor.extract(text)
+            if output is not None and part != "text":
+                return self.extractor.extract(read_part(output, part))
+            return self.extractor.extract(output.text if output is not None else "")
         except FieldExtractionError as error:
             return _NoAnswer(str(error) or "no answer found", unparsed=True)
         except Exception as error:  # boundary: an extractor is the user's code
@@ -334,6 +346,44 @@ class EvaluationPipeline:
         if any(getattr(metric, "reads_output", False) for metric in self.metrics):
             metadata["model_output"] = record.output
         return _as_list(selected), metadata
+
+
+class _AttemptScores:
+    """What each attempt at a sample was given: of several, a reduced score does not tell which of them passed."""
+
+    def __init__(self, record: GenerationRecord) -> None:
+        numbers = [attempt.task.metadata.get("attempts", place) for place, attempt in enumerate(record.attempts)]
+        self._numbers = {id(attempt): number for attempt, number in zip(record.attempts, numbers, strict=True)}
+        # The sample's own answer is that of its first attempt without an error.
+        answered = (id(attempt) for attempt in record.attempts if attempt.error is None)
+        self._numbers[id(record)] = self._numbers.get(next(answered, 0))
+        self._by_metric: dict[str, list[dict[str, object]]] = {}
+
+    def note(
+        self, attempt: GenerationRecord, judged: EvaluationRecord, missing: Iterable[str] = ()
+    ) -> list[MetricScore]:
+        """The scores of one attempt, with its number; one that a strategy made itself has none."""
+        number = self._numbers.get(id(attempt))
+        if number is None:
+            return judged.scores
+        for score in judged.scores:
+            entry: dict[str, object] = {"attempt": number, "value": score.value}
+            if outcome := score.metadata.get("outcome"):
+                entry["outcome"] = outcome
+            if reason := reason_of(score):
+                entry["reason"] = reason[:_LONGEST_REASON]
+            self._by_metric.setdefault(score.metric_name, []).append(entry)
+        for name in missing:
+            failed = {"attempt": number, "value": None, "reason": "; ".join(judged.failures)[:_LONGEST_REASON]}
+            self._by_metric.setdefault(name, []).append(failed)
+        return [replace(score, metadata={**score.metadata, OF_ATTEMPT: number}) for score in judged.scores]
+
+    def tell(self, score: MetricScore) -> MetricScore:
+        """The score with what each attempt was given, unless it is one attempt's own."""
+        found = self._by_metric.get(score.metric_name)
+        if OF_ATTEMPT in score.metadata or not found:
+            return score
+        return replace(score, metadata={**score.metadata, ATTEMPT_SCORES: found})
 
 
 def slices_of(pipeline: object, record: GenerationRecord) -> list[str]:

@@ -6,7 +6,6 @@ parameters such as `"numeric(tolerance=0.01)"`, a class, an object, a factory or
 
 from __future__ import annotations
 
-import ast
 import inspect
 import math
 import re
@@ -15,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 from themis.core.entities import MetricScore
-from themis.core.redaction import learn_secrets, redact_text
-from themis.core.registry import Registry, nearest
+from themis.core.redaction import learn_secrets
+from themis.core.registry import Registry, WrittenCall, nearest, parse_call
 from themis.evaluation.extractors.exceptions import FieldExtractionError
-from themis.evaluation.registries import AGGREGATIONS, EXTRACTORS, METRICS
+from themis.evaluation.registries import AGGREGATIONS, EXTRACTOR_CLASSES, EXTRACTORS, METRIC_CLASSES, METRICS
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Extractor, Metric, Row
 
@@ -128,15 +127,18 @@ def metric(
 @overload
 def extractor(function: Callable[[str], object], /) -> FunctionExtractor: ...
 @overload
-def extractor(*, name: str | None = None) -> Callable[[Callable[[str], object]], FunctionExtractor]: ...
 def extractor(
-    function: Callable[[str], object] | None = None, /, *, name: str | None = None
+    *, name: str | None = None, part: str = "text"
+) -> Callable[[Callable[[str], object]], FunctionExtractor]: ...
+def extractor(
+    function: Callable[[str], object] | None = None, /, *, name: str | None = None, part: str = "text"
 ) -> FunctionExtractor | Callable[[Callable[[str], object]], FunctionExtractor]:
     """Turns a function of the model's text into a registered extractor: `@extractor` or `@extractor(name="...")`.
 
     Args:
         function: Takes the text and returns the answer; None means that there is none.
         name: What it is registered as; the function's own name by default.
+        part: What of the reply it takes: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> @extractor
     ... def after_arrow(text):
@@ -146,7 +148,7 @@ def extractor(
     """
 
     def decorate(function: Callable[[str], object]) -> FunctionExtractor:
-        built = FunctionExtractor(function)
+        built = FunctionExtractor(function, part)
         register_extractor(name or function.__name__, built)
         return built
 
@@ -199,7 +201,7 @@ def resolve_aggregation(name: str) -> Aggregation:
 
 def is_known_aggregation(name: str) -> bool:
     """Whether an aggregation is built in, a plugin's, or registered by this program."""
-    return _parse_call(name, "aggregation").name in AGGREGATIONS
+    return parse_call(name, "aggregation").name in AGGREGATIONS
 
 
 class Description(NamedTuple):
@@ -249,7 +251,7 @@ class FunctionMetric(Metric):
         self._roles = _roles(self.function)
         self.requires_reference = bool({"reference", "references"} & set(self._roles.values()))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.function(*args, **kwargs)
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
@@ -286,6 +288,7 @@ class FunctionExtractor:
     """A plain function as an extractor; see `extractor`."""
 
     function: Callable[[str], object]
+    part: str = "text"
 
     def __post_init__(self) -> None:
         _refuse_async(self.function, "extractor")
@@ -370,11 +373,11 @@ def _refuse_unfit(target: object, method: str, kind: str, error: type[Exception]
 def _resolve(wanted: object, registry: Registry[object], method: str) -> object:
     """An object with the method, or a function for the caller to wrap."""
     label, target = repr(wanted), wanted
-    call = _Call("", [], {})
+    call = WrittenCall("", [], {})
     if isinstance(wanted, str):
-        call = _parse_call(wanted, registry.kind)
+        call = parse_call(wanted, registry.kind)
         learn_secrets(call.kwargs)
-        target, label = registry.get(call.name), repr(call.name)
+        target, label = _find_registered(registry, call.name), repr(call.name)
         if inspect.isfunction(target):
             target = target()
     if inspect.isclass(target):
@@ -395,34 +398,17 @@ def _resolve(wanted: object, registry: Registry[object], method: str) -> object:
     return target
 
 
-class _Call(NamedTuple):
-    name: str
-    args: list[object]
-    kwargs: dict[str, object]
+def _find_registered(registry: Registry[object], name: str) -> object:
+    """What is registered under a name, or the built-in whose class is called so: `MathVerifyAccuracy` is `math_verify`.
+
+    A report calls most metrics by their class.
+    """
+    classes = METRIC_CLASSES if registry is METRICS else EXTRACTOR_CLASSES
+    called = (known for known, target in classes.items() if target.endswith(f":{name}"))
+    return registry.get(name if name in registry else next(called, name))
 
 
-def _parse_call(written: str, kind: str) -> _Call:
-    """`numeric(tolerance=0.01)` as a name and parameters; only literals are read, nothing is evaluated."""
-    call = re.fullmatch(r"\s*([^()]+?)\s*\((.*)\)\s*", written, re.DOTALL)
-    if call is None:
-        # `ndcg@10` is how the field writes ndcg(k=10).
-        cut = re.fullmatch(r"\s*(\w+)@(\d+)\s*", written)
-        return _Call(written.strip(), [], {}) if cut is None else _Call(cut[1], [], {"k": int(cut[2])})
-    try:
-        parsed = ast.parse(f"_({call[2]})", mode="eval").body
-        if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
-            raise SyntaxError("not one list of parameters")
-        args = [ast.literal_eval(argument) for argument in parsed.args]
-        kwargs = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in parsed.keywords}
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise ConfigurationError(
-            f"cannot read the parameters of {kind} {redact_text(written)!r}: expected literals, as in {call[1]}(name=0.5) "
-            f"({error})"
-        ) from error
-    return _Call(call[1], args, kwargs)
-
-
-def _build(target: type, call: _Call, label: str) -> object:
+def _build(target: type, call: WrittenCall, label: str) -> object:
     signature = inspect.signature(target)
     try:
         signature.bind(*call.args, **call.kwargs)

@@ -287,6 +287,8 @@ _REDUCERS: dict[str, Callable[[Sequence[Metric]], EvaluationStrategy]] = {
     "majority": lambda metrics: MajorityVote(),
     "any": lambda metrics: AnyAttempt(only_pass_fail=True),
 }
+# What `strategy_from_name` knows; k is a number.
+REDUCERS = (*_REDUCERS, "pass@k", "pass^k")
 
 
 @dataclass(frozen=True)
@@ -331,8 +333,7 @@ def strategy_from_name(name: str, metrics: Sequence[Metric] = (), *, attempts: i
         _refuse_unfit(name, metrics, _why_not_pass_fail)
         return counting
     if name not in _REDUCERS:
-        known = [*_REDUCERS, "pass@k", "pass^k"]
-        raise ConfigurationError(f"unknown reducer {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+        raise ConfigurationError(f"unknown reducer {name!r}{nearest(name, REDUCERS)}; known: {', '.join(REDUCERS)}")
     if name in _FITS:
         _refuse_unfit(name, metrics, _FITS[name])
     return _REDUCERS[name](metrics)

@@ -7,34 +7,43 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from themis.backends.execution import EXECUTION_BACKENDS, LocalExecutionBackend, SequentialExecutionBackend
-from themis.config.specification import SampleSpecification, load_specification
+from themis.config.specification import SampleSpecification, load_specification, name_of_code
 from themis.core.codec import to_plain
-from themis.core.entities import GenerationRecord, GenerationTask, ModelSpec, SamplingConfig
-from themis.core.redaction import redact
+from themis.core.entities import GenerationRecord, GenerationTask, ModelSpec, PromptSpec, SamplingConfig
+from themis.core.redaction import look_up_secrets, redact
 from themis.core.secrets import REDACTED
+from themis.core.user_code import load_user_code
 from themis.evaluation.extractors import EXTRACTORS, IdentityExtractor
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.evaluation.strategies import FixedStrategy, strategy_from_name
 from themis.exceptions import ConfigurationError
+from themis.experiment.batching import open_endpoint
 from themis.experiment.datasets import Source, StoredRows, resolve_dataset
-from themis.experiment.run import SampleDriver, Settings
+from themis.experiment.identity import Settings
+from themis.experiment.run import SampleDriver
 from themis.generation.attempts import TRIPS_AFTER, Retry
 from themis.generation.engine import EngineSettings
+from themis.generation.episodes import SCENES, Scene
 from themis.generation.few_shot import FewShotTemplate
 from themis.generation.providers import PROVIDERS, parse_model, provider_accepts, provider_maker
-from themis.generation.templates import PromptTemplate
-from themis.presets.benchmarks import JUDGE, part_name
-from themis.presets.catalogue import CATALOGUE
-from themis.presets.lm_eval.index import is_lm_eval_task
+from themis.generation.providers.functions import is_agent, make_function_subject
+from themis.generation.templates import PromptTemplate, read_template
+from themis.generation.tools import Toolset
+from themis.generation.users import check_user
+from themis.interfaces import StatelessTaskExecutor
+from themis.presets.benchmarks import BENCHMARKS, JUDGE, part_name
+from themis.presets.pipes import STANDARD_INPUT
 from themis.presets.protocols import Protocol
+from themis.runs.judging import price_of_judge
 from themis.runs.prices import is_paid, price_of
 from themis.storage import ExperimentStorage
-from themis.storage.runs import new_run_id, validate_run_id
+from themis.storage.runs import SYSTEM_PROMPT, new_run_id, validate_run_id
 
 
 def assemble(
@@ -42,17 +51,26 @@ def assemble(
     store: ExperimentStorage,
 ) -> SampleDriver:
     """Everything a run is made of; what is wrong with it is found here or while its rows are stored."""
-    spec = parse_model(asked.model, asked.provider_options or {})
+    for path in asked.load:
+        load_user_code(path)
+    spec = find_subject(asked.model, asked.provider_options or {})
     source = resolve_dataset(asked)
     settings = settle(asked, source, store)
     asked = _with_system_prompt(asked, spec, settings.protocol if source.written_with is None else None)
+    source = _with_template(source, asked)
     options = _provider_options(spec, asked)
-    pipeline = _build_pipeline(asked, source, settings)
-    wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
-    make_executor = provider_maker(spec.provider, {**options, **wiring}, model_identifier=spec.identifier)
+    pipeline = build_pipeline(asked, source, settings)
+    given = [name for name in _SAMPLING if getattr(asked, name) is not None and name not in asked.settled]
+    make_executor = _executor_maker(asked.model, spec, options, store, given)
     executor = make_executor()
+    batches = open_endpoint(executor, asked) if asked.batch or hasattr(executor, "open_batches") else None
     workers, backend = _execution(asked)
+    toolset, scene = _stage(asked)
+    if (backend is not None or asked.batch) and toolset is not None:
+        elsewhere = "execution_backend" if backend is not None else "batch (--batch)"
+        raise ConfigurationError(f"tools, a user and a script need calls made here, one by one; leave {elsewhere} out")
     price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
+    price = None if price is None else price.cached_for(options.get("prompt_cache"))
     run_id = asked.run_id
     if run_id is None:
         run_id = new_run_id(datetime.datetime.now(datetime.UTC), secrets.token_hex(3))
@@ -65,6 +83,7 @@ def assemble(
             tags=redact(dict(asked.tags or {})),
             num_samples=settings.attempts,
             reducer=settings.reducer,
+            settled=[name for name in _SAMPLING if name not in given],
             # Rows of such a benchmark say their own sampling, which what is said for the whole run would replace.
             **{
                 name: value
@@ -90,10 +109,67 @@ def assemble(
         execution_backend=backend,
         make_executor=make_executor,
         price=price,
+        toolset=toolset,
+        scene=scene,
+        batches=batches,
     )
 
 
-def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settings) -> EvaluationPipeline:
+def _stage(asked: SampleSpecification) -> tuple[Toolset | None, Scene | None]:
+    """What an answer of several steps is played with: tools, and a script or somebody who talks to the model."""
+    if asked.user is not None and asked.script is not None:
+        raise ConfigurationError("user and script both say what is said to the model; give one of them")
+    scene: Scene | None = None
+    if asked.user is not None:
+        check_user(asked.user)
+        options = asked.user.get("options")
+        price = price_of_judge(str(asked.user["model"]), options if isinstance(options, Mapping) else {})
+        scene = SCENES.get("user")(**asked.user, price=price)
+    elif asked.script is not None:
+        scene = SCENES.get("script")(asked.script)
+    # Whoever is talked to may call tools, also where there are none, and is told so.
+    return (Toolset(list(asked.tools or ())) if asked.tools or scene is not None else None), scene
+
+
+def find_subject(model: object, options: Mapping[str, object]) -> ModelSpec:
+    """Who a run asks: a model by its name, or code of the program's, known by its own."""
+    if isinstance(model, str):
+        return parse_model(model, options)
+    if model is None or isinstance(model, bool | int | float | Mapping | list | tuple):
+        raise ConfigurationError(f"a model is named as 'provider/model', or is a function or a class, got {model!r}")
+    return ModelSpec(name_of_code(model).partition(":")[2], "agent" if is_agent(model) else "python")
+
+
+def _executor_maker(
+    model: object,
+    spec: ModelSpec,
+    options: Mapping[str, object],
+    store: ExperimentStorage,
+    asked_parameters: Sequence[str],
+) -> Callable[[], StatelessTaskExecutor]:
+    """Makes who is asked; also in another process, which does not know what was registered in this one."""
+    if isinstance(model, str):
+        wiring = {"answers": _stored_answers(store, spec.identifier)} if spec.provider == "replay" else {}
+        return provider_maker(
+            spec.provider, {**options, **wiring}, model_identifier=spec.identifier, asked_parameters=asked_parameters
+        )
+    return partial(make_function_subject, model, look_up_secrets(options))
+
+
+def _with_template(source: Source, asked: SampleSpecification) -> Source:
+    """The dataset's template, with what the system says and what is attached: both are stored with it."""
+    told: dict[str, object] = {}
+    if asked.system_prompt:
+        told[SYSTEM_PROMPT] = asked.system_prompt
+    if asked.attach:
+        told["attach"] = list(asked.attach)
+    if not told:
+        return source
+    template = source.template
+    return replace(source, template=replace(template, metadata={**(template.metadata or {}), **told}))
+
+
+def build_pipeline(asked: SampleSpecification, source: Source, settings: Settings) -> EvaluationPipeline:
     """How answers are judged: as the specification says, or as the dataset is judged by default."""
     custom: Any = asked.evaluation_pipeline
     if custom is not None:
@@ -112,7 +188,8 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
             )
         return source.pipeline
     extractor = asked.extractor if asked.extractor is not None else source.extractor
-    metrics = [resolve_metric(metric) for metric in asked.metrics or _name_judge(source, asked.judge)]
+    usual = ["script_grade"] if asked.script is not None else _name_judge(source, asked.judge)
+    metrics = [resolve_metric(metric) for metric in asked.metrics or usual]
     strategy = None
     if settings.reducer is not None:
         strategy = strategy_from_name(settings.reducer, metrics, attempts=settings.attempts)
@@ -127,6 +204,7 @@ def _build_pipeline(asked: SampleSpecification, source: Source, settings: Settin
 
 # --- the protocol, and what is asked otherwise ------------------------------------------------------------------------
 
+_SAMPLING = ("temperature", "top_p", "max_tokens", "stop")
 # Of what may be said about a task of lm-eval, what decides its figure.
 _OF_THE_TASK = ("shots", "seed", "chat", "multiturn", "system", "generation", "metadata")
 # What was sent where nothing was said, before a benchmark had a protocol.
@@ -170,7 +248,8 @@ def _find_deviations(
         yield f"{settled.shots} shots instead of {protocol.shots}"
     if asked.prompt is not None and getattr(asked.prompt, "template", asked.prompt) != protocol.prompt:
         yield "another prompt"
-    if (asked.provider_options or {}).get("system_prompt", protocol.system_prompt) != protocol.system_prompt:
+    said = asked.system_prompt or (asked.provider_options or {}).get(SYSTEM_PROMPT, protocol.system_prompt)
+    if said != protocol.system_prompt:
         yield "another system prompt"
     for name, value in (source.written_with or {}).items():
         if name in _OF_THE_TASK:
@@ -253,19 +332,21 @@ def load_sample_specification(
     loaded = replace(loaded, provider_options=options)
     _refuse_lost_secrets(loaded, for_judging=for_judging)
     is_stored, lost = store.reader(run_id).has_dataset, store.reader(run_id).count_lost_rows()
-    if loaded.dataset is None and (lost or not is_stored):
+    if loaded.dataset in (None, STANDARD_INPUT) and (lost or not is_stored):
         what = f"has lost {lost} rows of its dataset" if lost else "stopped before its dataset was stored"
+        whence = (
+            "from Python; run that program again"
+            if loaded.dataset is None
+            else "by standard input; run that command again with the same rows"
+        )
         raise ConfigurationError(
-            f"run {run_id!r} {what}, which came from Python; run that program again: it stores them and asks only for what "
-            "is missing"
+            f"run {run_id!r} {what}, which came {whence}: it stores them and asks only for what is missing"
         )
     if lost or not is_stored:
         return loaded
     frame = store.reader(run_id).frame
     # What is stored has been checked, and may have been a template made in Python.
-    prompt = FewShotTemplate.from_spec(frame.prompt) or PromptTemplate(
-        frame.prompt.name, frame.prompt.template, metadata={"as_written": True}
-    )
+    prompt = FewShotTemplate.from_spec(frame.prompt) or _stored_template(frame.prompt)
     return replace(
         loaded,
         dataset=StoredRows(store, run_id),
@@ -274,7 +355,18 @@ def load_sample_specification(
         sample=False,
         limit=None,
         prompt=prompt,
+        system_prompt=frame.prompt.metadata.get(SYSTEM_PROMPT) or loaded.system_prompt,
         reference_field=frame.reference_field or "",
+    )
+
+
+def _stored_template(spec: PromptSpec) -> PromptTemplate:
+    syntax = str(spec.metadata.get("syntax") or "format")
+    return read_template(
+        spec.metadata.get("messages") or spec.template,
+        name=spec.name,
+        syntax=syntax if "syntax" in spec.metadata or "messages" not in spec.metadata else None,
+        metadata={"as_written": True},
     )
 
 
@@ -290,8 +382,10 @@ def stored_pipeline(
     loaded = load_sample_specification(store, run_id, for_judging=metrics is not None)
     chosen = {"metrics": metrics, "extractor": extractor, "reducer": reducer}
     asked = replace(loaded, **{name: value for name, value in chosen.items() if value is not None})  # type: ignore[arg-type]
+    for path in asked.load:
+        load_user_code(path)
     source = resolve_dataset(asked)
-    return _build_pipeline(asked, source, settle(asked, source))
+    return build_pipeline(asked, source, settle(asked, source))
 
 
 def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> None:
@@ -312,22 +406,39 @@ def _refuse_lost_secrets(loaded: SampleSpecification, *, for_judging: bool) -> N
 
 
 def _with_system_prompt(asked: SampleSpecification, spec: ModelSpec, protocol: Protocol | None) -> SampleSpecification:
-    """With the protocol's, where nobody gave another; it is an option of the provider, and stored like one."""
-    options = asked.provider_options or {}
-    if protocol is None or protocol.system_prompt is None or "system_prompt" in options:
+    """With what the system says in one place: as an option of the provider too, or as the protocol has it."""
+    options = dict(asked.provider_options or {})
+    given = options.get(SYSTEM_PROMPT)
+    if isinstance(asked.model, str) and isinstance(given, str) and _takes_system_prompt(spec, options):
+        # There it would be sent and not shown with the samples.
+        del options[SYSTEM_PROMPT]
+        return replace(asked, system_prompt=asked.system_prompt or given, provider_options=options)
+    if protocol is None or protocol.system_prompt is None or asked.system_prompt or SYSTEM_PROMPT in options:
         return asked
-    if not provider_accepts(spec.provider, "system_prompt", options):
+    if isinstance(asked.model, str) and not provider_accepts(spec.provider, SYSTEM_PROMPT, options):
         raise ConfigurationError(
             f"the protocol of {protocol.benchmark!r} has a system prompt, which the provider {spec.provider!r} does not take; "
             "choose another provider, or rows of your own"
         )
-    return replace(asked, provider_options={**options, "system_prompt": protocol.system_prompt})
+    return replace(asked, system_prompt=protocol.system_prompt)
+
+
+def _takes_system_prompt(spec: ModelSpec, options: Mapping[str, object]) -> bool:
+    """Whether it is one of ours, which say a task's system prompt; code of the user's may know its own option alone."""
+    is_own = spec.provider in ("python", "agent") or PROVIDERS.is_of_this_program(spec.provider)
+    return not is_own and provider_accepts(spec.provider, SYSTEM_PROMPT, options)
 
 
 def _provider_options(spec: ModelSpec, asked: SampleSpecification) -> dict[str, Any]:
     options = dict(asked.provider_options or {})
+    if not isinstance(asked.model, str):
+        return options
     if asked.seed is not None and "seed" not in options and provider_accepts(spec.provider, "seed", options):
         options["seed"] = asked.seed
+    is_own = PROVIDERS.is_of_this_program(spec.provider)
+    if asked.system_prompt and is_own and provider_accepts(spec.provider, SYSTEM_PROMPT, options):
+        # A class of the user's may look for it there and nowhere else.
+        options.setdefault(SYSTEM_PROMPT, asked.system_prompt)
     return options
 
 
@@ -359,26 +470,32 @@ def _stored_answers(store: ExperimentStorage, run_id: str) -> Callable[[Generati
 
 
 def _why_program_is_needed(
-    spec: ModelSpec, source: Source, asked: SampleSpecification, options: Mapping[str, Any]
+    spec: ModelSpec, source: Source, asked: SampleSpecification, options: Mapping[str, object]
 ) -> str:
     """What a command would lack that takes the run up from the store; nothing if it has all."""
     if isinstance(asked.dataset, StoredRows):
         return asked.needs_program
-    if PROVIDERS.is_of_this_program(spec.provider):
+    if not isinstance(asked.model, str):
+        return f"the model {spec.identifier} is the program's own"
+    if named := next(
+        (one for one in [*asked.tools, asked.script] if one is not None and not isinstance(one, str)), None
+    ):
+        return f"{name_of_code(named).partition(':')[2]} is the program's own"
+    if PROVIDERS.is_of_this_program(spec.provider) and not asked.load:
         return f"the provider {spec.provider!r} is the program's own"
     if asked.evaluation_pipeline is not None:
         return "the evaluation_pipeline is the program's own"
     if isinstance(asked.prompt, PromptTemplate):
         return "the prompt is an object of the program's"
-    is_known = source.benchmark is None or source.benchmark.lower() in CATALOGUE or is_lm_eval_task(source.benchmark)
-    if not is_known:
+    if source.benchmark is not None and BENCHMARKS.is_of_this_program(source.benchmark) and not asked.load:
         return f"the benchmark {source.benchmark!r} is the program's own"
     for kind, registry, named in (
         ("metric", METRICS, asked.metrics or ()),
         ("extractor", EXTRACTORS, (asked.extractor,) if asked.extractor is not None else ()),
     ):
         for one in named:
-            if not isinstance(one, str) or registry.is_of_this_program(one.partition("(")[0]):
+            is_own = isinstance(one, str) and registry.is_of_this_program(one.partition("(")[0]) and not asked.load
+            if not isinstance(one, str) or is_own:
                 return f"its {kind} {one if isinstance(one, str) else type(one).__name__} is the program's own"
     for name, value in redact(dict(options)).items():
         if value != options[name]:

@@ -95,7 +95,7 @@ def load_manifest(storage: ExperimentStorage, run_id: str) -> dict[str, Any]:
     return manifest
 
 
-def diff_science(one: Mapping[str, Any], other: Mapping[str, Any]) -> Diffs:
+def diff_science(one: Mapping[str, object], other: Mapping[str, object]) -> Diffs:
     """Dotted key -> both values, for what can change results: the scientific keys, provider options, metric parameters."""
     diffs = diff_manifests(one, other, (*SCIENTIFIC_KEYS, "evaluation.fingerprint"))
     mine, theirs = _deciding_options(one), _deciding_options(other)
@@ -107,7 +107,7 @@ def diff_science(one: Mapping[str, Any], other: Mapping[str, Any]) -> Diffs:
     return diffs
 
 
-def diff_everything(one: Mapping[str, Any], other: Mapping[str, Any]) -> Diffs:
+def diff_everything(one: Mapping[str, object], other: Mapping[str, object]) -> Diffs:
     """The same for every value of the manifests: also versions, platform and transport."""
     return diff_manifests(one, other, tuple(flatten_manifest(one) | flatten_manifest(other)))
 

@@ -12,24 +12,26 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from themis.config.specification import SampleSpecification
-from themis.core.codec import canonical_json, to_plain
+from themis.core.codec import canonical_json, digest, to_plain
 from themis.core.continuations import BASELINES, CONTINUATIONS, read_continuations
 from themis.core.entities import SamplingConfig
-from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError, DatasetError, ThemisError
-from themis.generation.templates import PromptTemplate, TemplateRenderingError
+from themis.experiment.attachments import AttachmentReader, attach_to
+from themis.generation.templates import ChatTemplate, PromptTemplate, TemplateRenderingError, read_template
 from themis.presets import BenchmarkPreset, get_benchmark_preset
 from themis.presets.examples import with_examples
+from themis.presets.hub import HUB_PREFIX, folder_rows, load_address, parse_hub_address
 from themis.presets.lm_eval.index import is_lm_eval_task
 from themis.presets.loading import READABLE_SUFFIXES, FileRows
+from themis.presets.pipes import PipedRows
 from themis.presets.protocols import Continuations, Protocol
 from themis.storage import ExperimentStorage
-from themis.storage.runs import Frame, Item
+from themis.storage.runs import Attachment, Frame, Item
 
 logger = logging.getLogger(__name__)
 
@@ -59,12 +61,17 @@ class Source:
     # What its rows are written with in place of its task's own, where they hold all that is asked.
     written_with: Mapping[str, object] | None = None
     continuations: Continuations | None = None
+    # Fields whose images and files are sent with the prompt.
+    attach: AttachmentReader | None = None
 
     def complete(self, row: Row, prompt: str) -> dict[str, object]:
         """What a provider is told beside the row's fields and the prompt: a chat's turns, and what it scores."""
         added: dict[str, object] = {}
         if row.get("messages") is None and (turns := self.template.messages(row)) is not None:
             added["messages"] = turns
+        if self.attach is not None:
+            said = added.get("messages") or row.get("messages") or [{"role": "user", "content": prompt}]
+            added["messages"] = attach_to(cast("list[Row]", said), row, self.attach.fields)
         if self.continuations is not None and row.get("continuations") is None:
             added["continuations"] = [list(pair) for pair in self.continuations(dict(row), prompt)]
         return added
@@ -82,14 +89,13 @@ def resolve_dataset(asked: SampleSpecification) -> Source:
     if isinstance(dataset, BenchmarkPreset):
         return _benchmark(dataset, asked)
     if isinstance(dataset, str | Path) and is_row_file(dataset):
-        path = Path(dataset)
-        if not path.exists():
-            raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
-        return _custom(FileRows(path), asked, {"kind": "file", "path": str(dataset)})
+        return _custom(*read_named(dataset), asked)
+    if isinstance(dataset, PipedRows):
+        return _custom(dataset, {"kind": "standard input"}, asked)
     if isinstance(dataset, str):
         preset = get_benchmark_preset(dataset, data=asked.data, sample=asked.sample, options=_task_options(asked))
         return _benchmark(preset, asked)
-    return _custom(_as_rows(dataset), asked, {"kind": type(dataset).__name__, **_hub_facts(dataset)})
+    return _custom(_as_rows(dataset), {"kind": type(dataset).__name__, **_hub_facts(dataset)}, asked)
 
 
 def _task_options(asked: SampleSpecification) -> dict[str, Any]:
@@ -111,10 +117,29 @@ def _task_options(asked: SampleSpecification) -> dict[str, Any]:
 
 
 def is_row_file(dataset: str | Path) -> bool:
-    return isinstance(dataset, Path) or dataset.lower().endswith(READABLE_SUFFIXES)
+    """Whether rows of one's own are named and no benchmark: a file, a folder, or a dataset of the Hub."""
+    if isinstance(dataset, Path) or dataset.startswith(HUB_PREFIX):
+        return True
+    # A folder that has a benchmark's name is not meant where that name is.
+    return dataset.lower().endswith(READABLE_SUFFIXES) or ("/" in dataset and Path(dataset).is_dir())
 
 
-def _as_rows(dataset: Any) -> Iterable[Row]:
+def read_named(dataset: str | Path) -> tuple[Iterable[Row], dict[str, Any]]:
+    """The rows of a file, a folder or an address of the Hub, and where they are from."""
+    if isinstance(dataset, str) and dataset.startswith(HUB_PREFIX):
+        found, source = load_address(dataset), parse_hub_address(dataset)
+        named = {"name": source.dataset, "config": source.config, "split": source.split}
+        facts = {**named, "revision": found.commit or source.revision}
+        return found.rows, {"kind": "hub", **{name: value for name, value in facts.items() if value}}
+    path = Path(dataset)
+    if path.is_dir():
+        return folder_rows(path), {"kind": "folder", "path": str(dataset)}
+    if not path.exists():
+        raise DatasetError(f"no file {str(dataset)!r}; a benchmark's name has no ending like {path.suffix!r}")
+    return FileRows(path), {"kind": "file", "path": str(dataset)}
+
+
+def _as_rows(dataset: object) -> Iterable[Row]:
     if hasattr(dataset, "iter_samples"):
         samples: Iterable[Row] = dataset.iter_samples()
         return samples
@@ -165,24 +190,52 @@ def _hub_facts(dataset: object) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _custom(rows: Iterable[Row], asked: SampleSpecification, description: Mapping[str, Any]) -> Source:
+def _custom(rows: Iterable[Row], description: Mapping[str, object], asked: SampleSpecification) -> Source:
     if asked.shots and not isinstance(asked.dataset, StoredRows):
         raise ConfigurationError(
             "shots are examples of a benchmark's own; for rows of yours write them into the prompt, or into each row's messages"
         )
     first, rows = _look_ahead(rows)
     scored = first.get(CONTINUATIONS)
-    if asked.prompt is None and (not scored or any(isinstance(one, str) for one in scored)):
-        raise ConfigurationError('rows of your own need a prompt, for example prompt="Q: {question}\\nA:"')
+    prompt = asked.prompt
+    if prompt is None and (not scored or any(isinstance(one, str) for one in scored)):
+        prompt = _guess_prompt(first, asked)
     return Source(
         rows=rows,
         # Pairs bring their own contexts.
-        template=_template(asked.prompt or ""),
+        template=_template(prompt or "", asked),
+        attach=_attachment_reader(asked),
         id_field=asked.dataset_id_field or "id",
         reference_field=asked.reference_field,
         metrics=usual_metrics(first) if scored else Source.metrics,
         description=description,
     )
+
+
+# Fields that hold what is asked, where nobody says.
+PROMPT_FIELDS = ("prompt", "question", "input", "text", "query", "problem", "messages")
+# Who gets the row itself, so that the prompt is only what stands for it.
+_READS_ROWS = ("python", "http", "https", "command", "agent")
+
+
+def _guess_prompt(row: Row, asked: SampleSpecification) -> str:
+    """What stands for a row that is a conversation, or whose subject gets it whole: the field that asks, or all of them."""
+    if isinstance(asked.model, str) and asked.model.partition(":")[0] not in _READS_ROWS:
+        if row.get("messages"):
+            return "{messages}"
+        raise ConfigurationError('rows of your own need a prompt, for example prompt="Q: {question}\\nA:"')
+    known = next((name for name in PROMPT_FIELDS if name in row), None)
+    if known is not None:
+        return f"{{{known}}}"
+    hidden = {asked.dataset_id_field or "id", asked.reference_field or "answer", "reference", *asked.attach}
+    return "\n".join(f"{name}: {{{name}}}" for name in row if name not in hidden) or "{id}"
+
+
+def _attachment_reader(asked: SampleSpecification) -> AttachmentReader | None:
+    if not asked.attach:
+        return None
+    is_file = isinstance(asked.dataset, str | Path) and is_row_file(asked.dataset)
+    return AttachmentReader(list(asked.attach), Path(str(asked.dataset)).parent if is_file else Path())
 
 
 def _look_ahead(rows: Iterable[Row]) -> tuple[Row, Iterable[Row]]:
@@ -219,7 +272,7 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         template=_benchmark_template(preset, asked, is_stored=rows is not None),
         id_field=asked.dataset_id_field or preset.dataset_id_field,
         reference_field=preset.reference_field if asked.reference_field is None else asked.reference_field,
-        metrics=preset.metrics,
+        metrics=preset.written_metrics,
         extractor=preset.extractor,
         benchmark=preset.name,
         description={"kind": "benchmark", "name": preset.name, **preset.facts},
@@ -228,11 +281,12 @@ def _benchmark(preset: BenchmarkPreset, asked: SampleSpecification, rows: Iterab
         protocol=preset.protocol,
         written_with=_task_options(asked) if preset.writes_prompts else None,
         continuations=preset.continuations,
+        attach=_attachment_reader(asked),
     )
 
 
 def _benchmark_template(preset: BenchmarkPreset, asked: SampleSpecification, *, is_stored: bool) -> PromptTemplate:
-    prompt = None if asked.prompt is None else _template(asked.prompt)
+    prompt = None if asked.prompt is None else _template(asked.prompt, asked)
     if is_stored and prompt is not None:
         return prompt  # with the examples it was started with
     if preset.writes_prompts:
@@ -240,8 +294,8 @@ def _benchmark_template(preset: BenchmarkPreset, asked: SampleSpecification, *, 
     return with_examples(preset, prompt=prompt, shots=asked.shots)
 
 
-def _template(prompt: str | PromptTemplate) -> PromptTemplate:
-    return prompt if isinstance(prompt, PromptTemplate) else PromptTemplate("default", prompt)
+def _template(prompt: object, asked: SampleSpecification) -> PromptTemplate:
+    return read_template(prompt, syntax=asked.prompt_syntax)
 
 
 # --- a table in memory: a DataFrame of pandas or polars, an Arrow table -------------------------------------------------
@@ -320,6 +374,9 @@ class RowReader:
     complete: Callable[[Row, str], Row] | None = None
     # Why a row with `continuations` cannot be asked, where it cannot.
     no_scorer: str = ""
+    attach: AttachmentReader | None = None
+    # Of a row, what is said in its conversation; raises where the row does not fill it.
+    scene: Callable[[Row], object] | None = None
 
     fingerprint: str = ""
     # A template of the user's own class fills prompts by code: they are known by what came out.
@@ -333,11 +390,14 @@ class RowReader:
 
     def __iter__(self) -> Iterator[Item]:
         hasher, prompts = hashlib.sha256(), hashlib.sha256()
-        is_code = type(self.template) is not PromptTemplate
+        is_code = type(self.template) not in (PromptTemplate, ChatTemplate)
         self.count, self._unlabelled, self._numbered, self.found_reference = 0, 0, None, None
         self._without_reference = []
         rows = iter(self.rows) if self.limit is None else itertools.islice(iter(self.rows), self.limit)
         for position, raw in enumerate(rows):
+            attached: list[Attachment] = []
+            if self.attach is not None and isinstance(raw, Mapping):
+                raw, attached = self.attach.read(raw, position)
             row = _as_row(raw, position)
             item_id = self._item_id(row, position)
             self._check_reference(row, position)
@@ -348,6 +408,8 @@ class RowReader:
             try:
                 prompt = self.template.fill(row)
                 self.template.refuse_unfilled(row, not_asked=(self.found_reference or "answer", "reference"))
+                if self.scene is not None:
+                    self.scene(row)
             except TemplateRenderingError as error:
                 raise TemplateRenderingError(f"row {position}: {error}") from None
             if is_code:
@@ -357,7 +419,7 @@ class RowReader:
                 self._check_continuations(asked, prompt, position)
             self._check_scoring(asked, prompt, position)
             content = canonical_json(row)
-            item = Item(position, item_id, digest(content), content, self._cluster(row, item_id))
+            item = Item(position, item_id, digest(content), content, self._cluster(row, item_id), tuple(attached))
             hasher.update(f"{len(item_id)}:{item_id}{item.fingerprint}".encode("utf-8", "surrogatepass"))
             self.count += 1
             yield item
@@ -475,7 +537,7 @@ class RowReader:
         return value if isinstance(value, str) else canonical_json(value)
 
 
-def _as_row(raw: Any, position: int) -> dict[str, Any]:
+def _as_row(raw: object, position: int) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
         raise DatasetError(f"row {position} is a {type(raw).__name__}, expected a dict of fields")
     try:

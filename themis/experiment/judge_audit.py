@@ -14,9 +14,8 @@ from typing import Any
 
 from themis.comparison.scores import find_metric, open_scores, open_store
 from themis.config.specification import SampleSpecification, load_specification
-from themis.core.codec import canonical_json
+from themis.core.codec import canonical_json, digest
 from themis.core.entities import ExperimentReport, GenerationRecord
-from themis.core.fingerprint import digest
 from themis.core.markup import escape_markdown, format_table
 from themis.evaluation.agreement import Calibration, calibrate
 from themis.evaluation.audit_answers import AuditItem, make_audit_answers

@@ -19,6 +19,7 @@ from themis.evaluation.metrics import METRICS
 from themis.experiment.audit import diff_everything, load_manifest
 from themis.experiment.datasets import is_row_file
 from themis.generation.providers import PROVIDERS
+from themis.presets.pipes import STANDARD_INPUT
 from themis.runs.manifest import build_reproducibility_manifest
 from themis.storage import ExperimentStorage, RunMetadata
 
@@ -100,6 +101,9 @@ def write_rows(storage: ExperimentStorage, run_id: str, path: str | Path) -> int
 def _find_obstacles(asked: SampleSpecification, provider: str) -> list[str]:
     """What of a run was made by a program, which no command can repeat."""
     found = [f"its {name} was made in Python" for name in asked.made_in_python]
+    found += [f"the file {path!r} that it was made with is not here" for path in asked.load if not Path(path).is_file()]
+    if asked.load:
+        return found  # whatever is not known here is registered by these files, which the command names
     if provider not in PROVIDERS:
         found.append(f"the provider {provider!r} is registered by your program")
     for kind, names, registry in (
@@ -132,6 +136,8 @@ def _name_dataset(
     if isinstance(given, str) and is_row_file(given) and Path(given).is_file():
         return asked, [], None
     where = f"the file {given!r}, which is gone" if isinstance(given, str) else "Python"
+    if given == STANDARD_INPUT:
+        where = "standard input"
     # The stored rows are those within the limit already.
     stored = replace(asked, dataset=rows_file, limit=None)
     return stored, [f"the rows came from {where}; the store has them"], rows_file

@@ -8,60 +8,65 @@ told of it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from themis.config.specification import STORED_AS, SampleSpecification
-from themis.core.codec import canonical_json
+from themis.config.specification import SampleSpecification
+from themis.core.codec import canonical_json, digest, encode, fingerprint
 from themis.core.continuations import BASELINES, CONTINUATIONS
-from themis.core.entities import ExperimentReport, GenerationRecord, ModelSpec, Result, SamplingConfig
-from themis.core.fingerprint import digest, fingerprint
+from themis.core.entities import (
+    ExperimentReport,
+    GenerationRecord,
+    GenerationTask,
+    ModelOutput,
+    ModelSpec,
+    Result,
+    Step,
+)
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_prompt_tokens
 from themis.evaluation.pipeline import EvaluationPipeline
 from themis.exceptions import ConfigurationError
+from themis.experiment.batching import Batching, say_cancelled, say_what_goes_on
 from themis.experiment.datasets import RowReader, Source
+from themis.experiment.identity import Settings, describe_run, identify_calls, identify_run
 from themis.generation.attempts import TRIPS_AFTER, Request, explain_no_scorer, find_scorer, is_lost, own_words
+from themis.generation.batches.endpoint import BatchEndpoint
 from themis.generation.engine import Engine, EngineSettings, Waiting
+from themis.generation.episodes import EpisodeLimits, EpisodeRunner, Scene, Toolset
 from themis.generation.remote import RemotePool
+from themis.generation.users import SimulatedUser
 from themis.interfaces import StatelessTaskExecutor
-from themis.presets.protocols import Protocol
-from themis.runs.judging import JudgingQueue, connect_judges, open_evaluation
+from themis.runs.judging import (
+    JudgingQueue,
+    check_judges,
+    connect_judges,
+    open_evaluation,
+    refuse_unpriced_judges,
+)
 from themis.runs.lifecycle import Driver, OpenRun, Stop
 from themis.runs.manifest import (
-    build_reproducibility_manifest,
-    call_identity,
     diff_identity,
     evaluation_identity,
-    manifest_hash,
-    run_identity,
 )
 from themis.runs.observers import Progress
-from themis.runs.prices import Price, PricedCalls, max_completion_tokens, refuse_unknown_cost
+from themis.runs.prices import NAME_THE_PRICE, Price, PricedCalls, cost_of, max_completion_tokens, refuse_unknown_cost
 from themis.runs.report import build_report, why_not_answered, why_not_judged
 from themis.storage import ExperimentStorage, RunStatus
-from themis.storage.runs import Frame, Item, whole_record
+from themis.storage.queries import RunReader
+from themis.storage.runs import ATTACHED, Item, find_digests, whole_record
 from themis.storage.writing import RunDescription
 
 logger = logging.getLogger(__name__)
 
 _LATE_SECONDS = 30.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What decides answers beside the rows and the prompt. `deviations` say what is not as the protocol has it."""
-
-    sampling: SamplingConfig
-    attempts: int = 1
-    reducer: str | None = None
-    shots: int = 0
-    protocol: Protocol | None = None
-    deviations: tuple[str, ...] = ()
+# Stored answers that tell how a provider counts tokens.
+_LEARNT_FROM = 20
 
 
 @dataclass(kw_only=True)
@@ -80,6 +85,11 @@ class SampleDriver(Driver):
     # Builds the executor again, in a process of the backend's.
     make_executor: Callable[[], StatelessTaskExecutor] | None = None
     price: Price | None = None
+    # Where an answer may take several steps.
+    toolset: Toolset | None = None
+    scene: Scene | None = None
+    # The provider's batches, where it has them.
+    batches: BatchEndpoint | None = None
 
     judges: list[Engine] = field(default_factory=list, init=False)
     _reader: RowReader = field(init=False)
@@ -91,10 +101,20 @@ class SampleDriver(Driver):
         self.benchmark = self.source.benchmark
         self._reader = self._row_reader()
 
+    @property
+    def most_cost_usd(self) -> float | None:
+        """Of whoever says itself what an answer cost, the most that one may."""
+        most: float | None = getattr(self.executor, "most_cost_usd", None)
+        return most
+
     @cached_property
     def evaluation(self) -> tuple[str, dict[str, Any]]:
         """The fingerprint of how answers are judged, and what it is made of: as it is before the first is."""
         return evaluation_identity(self.pipeline)
+
+    @property
+    def metric_names(self) -> list[str]:
+        return list(self.pipeline.metric_names)
 
     # --- what the run is ----------------------------------------------------------------------------------------------
 
@@ -103,6 +123,18 @@ class SampleDriver(Driver):
             self.pipeline.check_machine()
         if hasattr(self.pipeline, "check_attempts"):
             self.pipeline.check_attempts(self.asked_with.attempts)
+        if (check_sampling := getattr(self.executor, "check_sampling", None)) is not None:
+            check_sampling(self.spec.identifier, self.asked_with.sampling)
+        check_judges(getattr(self.pipeline, "metrics", ()))
+
+    def refuse_unknown_costs(self) -> None:
+        if self.price is None and self.most_cost_usd is None:
+            refuse_unknown_cost(f"the model {self.spec.identifier!r}", _how_to_bound(self.spec.provider))
+        if isinstance(self.scene, SimulatedUser) and not self.scene.can_be_bounded:
+            refuse_unknown_cost(
+                "the model that plays the user", f"its options say most_cost_usd=0.05, or {NAME_THE_PRICE}"
+            )
+        refuse_unpriced_judges(getattr(self.pipeline, "metrics", ()))
 
     def find_drift(self, storage: ExperimentStorage) -> list[str]:
         if iter(self.source.rows) is self.source.rows and self.specification.allow_drift:
@@ -112,7 +144,7 @@ class SampleDriver(Driver):
         for _ in reader:
             pass
         self._rows_are_spent = iter(self.source.rows) is self.source.rows
-        return diff_identity(storage.reader(str(self.specification.run_id)).identity, _identify_run(self, reader))
+        return diff_identity(storage.reader(str(self.specification.run_id)).identity, identify_run(self, reader))
 
     def ways_on(self, storage: ExperimentStorage) -> list[str]:
         return ["allow_drift=True (--allow-drift): the same, with every stored answer that still fits"]
@@ -126,7 +158,7 @@ class SampleDriver(Driver):
         return self._reader
 
     def describe(self) -> RunDescription:
-        return _describe_run(self, self._reader)
+        return describe_run(self, self._reader)
 
     def _row_reader(self) -> RowReader:
         return RowReader(
@@ -139,20 +171,40 @@ class SampleDriver(Driver):
             compared=getattr(self.pipeline, "compared_with_rows", ()),
             check=getattr(self.pipeline, "row_check", None),
             complete=None if self.source.continuations is None else self.source.complete,
-            no_scorer="" if find_scorer(self.executor) else explain_no_scorer(self.specification.model),
+            no_scorer=self._explain_no_scorer(),
+            attach=self.source.attach,
+            scene=self.scene,
         )
+
+    def _explain_no_scorer(self) -> str:
+        """Why rows with `continuations` cannot be asked; empty where they can."""
+        if self.specification.batch:
+            return "`continuations` are not scored in batches; leave --batch (batch=True) out"
+        return "" if find_scorer(self.executor) else explain_no_scorer(f"{self.spec.provider}/{self.spec.identifier}")
 
     # --- what it does -------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def connect(self, run: OpenRun) -> Iterator[None]:
         """Lets metrics that ask a model do so while the run goes on, from the budget that they share with it."""
-        if run.budget.is_capped and self.price is None:
-            refuse_unknown_cost(f"the model {self.spec.identifier!r}")
+        # Not the run's own reader, which is made when its items are stored.
+        if (batching := self.begin_batching(run, run.storage.reader(run.run_id))) is not None:
+            batching.check()
         run.redactor = Redactor(self.provider_options)
+        if isinstance(self.scene, SimulatedUser):
+            self.scene.budget = run.budget
         metrics = getattr(self.pipeline, "metrics", ())
         with connect_judges(metrics, run.storage, run.writer, self.settings, run.budget) as self.judges:
             yield
+
+    def begin_batching(self, run: OpenRun, reader: RunReader) -> Batching | None:
+        """None where nothing of the run is in batches, or is to be."""
+        if self.batches is None:
+            return None
+        return Batching.begin(self.specification, self.executor, self.batches, reader, run.writer)
+
+    def say_what_goes_on(self, run: OpenRun) -> str:
+        return say_what_goes_on(run.reader)
 
     def work(self, run: OpenRun) -> None:
         self._session = _Session(self, run)
@@ -162,6 +214,12 @@ class SampleDriver(Driver):
             self._session.generate()
             self._session.judge_rest()
 
+    def close(self) -> None:
+        """Ends what was opened for the run: tools, and whoever plays the user."""
+        for one in (self.toolset, self.scene):
+            if (close := getattr(one, "close", None)) is not None:
+                close()
+
     def stop(self, *, at_once: bool) -> int:
         return 0 if self._session is None else self._session.stop(at_once=at_once)
 
@@ -169,9 +227,13 @@ class SampleDriver(Driver):
         return Progress() if self._session is None else self._session.progress()
 
     def report(self, run: OpenRun) -> ExperimentReport:
-        return build_report(
+        report = build_report(
             run.storage, run.run_id, pipeline=self.pipeline, keep=self.specification.max_records_in_memory
         )
+        if sent := getattr(self.executor, "sent_parameters", None):
+            told = {"sent": sent, "left_out": getattr(self.executor, "left_out", {})}
+            report.metadata["parameters"] = run.redactor.data(told)
+        return report
 
     def why_nothing_worked(self, report: ExperimentReport) -> str:
         # Whoever says that there are no references wants the answers alone.
@@ -187,7 +249,7 @@ class _Session:
         self._run = run
         self._reader = run.reader
         self._attempts = driver.asked_with.attempts
-        self._call_identity = fingerprint(_identify_calls(driver))
+        self._call_identity = fingerprint(identify_calls(driver))
         # Not before the judges can be asked: the run keeps the scores it has if they cannot.
         self._evaluation = open_evaluation(run.writer, run.run_id, driver.evaluation)
         self._resumed = sum(self._reader.count_records()) > 0
@@ -203,10 +265,16 @@ class _Session:
             on_judged=run.check_verdict,
             on_stored=run.notify_scores,
         )
+        self._attached = _AttachmentCache(self._reader) if driver.source.attach is not None else None
         self._waiting: Waiting | None = None
+        self._batching = driver.begin_batching(run, self._reader)
         self._priced: PricedCalls | None = None
-        if run.budget.is_capped and driver.price is not None:
-            self._priced = PricedCalls(run.budget, driver.price)
+        if run.budget.is_capped:
+            self._priced = PricedCalls(run.budget, driver.price, driver.most_cost_usd)
+            self._learn_counting(self._priced)
+        # By which answers may be longer than their limit, because the model thinks first.
+        added_tokens = getattr(driver.executor, "added_tokens", None)
+        self._added_tokens = 0 if added_tokens is None else added_tokens(driver.spec.identifier)
         self._engine = Engine(
             driver.executor,
             driver.settings,
@@ -244,8 +312,10 @@ class _Session:
 
     def generate(self) -> None:
         """Gets the missing answers, commits them as they come, and judges between commits."""
+        if (expect_calls := getattr(self._driver.executor, "expect_calls", None)) is not None:
+            expect_calls((self._reader.count_samples() - self._reader.count_records()[0]) * self._attempts)
         # Closed here and not when it is collected: then calls would still be under way when the process ends.
-        with closing(self._batches(self._requests())) as batches:
+        with closing(self._batches()) as batches:
             for results in batches:
                 self._commit(results)
                 try:
@@ -284,37 +354,132 @@ class _Session:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _requests(self) -> Iterator[Request]:
+    def _requests(self, is_wanted: Callable[[int, int], bool] | None = None) -> Iterator[Request]:
+        """What is to be asked; `is_wanted` chooses by position and attempt."""
         driver = self._driver
-        template, frame, executor = driver.source.template, self._reader.frame, driver.executor
+        template, frame = driver.source.template, self._reader.frame
+        # Tools, scripts and users are given the row.
+        prompt_only = driver.executor.prompt_only and driver.toolset is None
         wanted = range(self._attempts)
         for sample, stored in self._reader.unfinished(self._attempts):
+            attempts = missing = [attempt for attempt in wanted if attempt not in stored]
+            if is_wanted is not None:
+                attempts = [attempt for attempt in missing if is_wanted(sample.position, attempt)]
+                if not attempts:
+                    continue
             text = template.fill(sample.row)
             added = driver.source.complete(sample.row, text)
-            material = _conversation({**sample.row, **added}) if executor.prompt_only else sample.fingerprint
-            if added and not executor.prompt_only:
+            material = _conversation({**sample.row, **added}) if prompt_only else sample.fingerprint
+            if added and not prompt_only:
                 material = digest(material, canonical_json(added))
-            attempts = [attempt for attempt in wanted if attempt not in stored]
-            if stored or len(attempts) > 1:
-                self._missing[sample.position] = len(attempts)
+            if stored or len(missing) > 1:
+                self._missing.setdefault(sample.position, len(missing))
             if stored:
                 self._partly_stored.add(sample.position)
             for attempt in attempts:
                 key = digest(self._call_identity, text, material, str(attempt))
                 task = frame.task(sample.item_id, sample.row, text, attempt)
                 task.metadata.update(added)
+                if self._attached is not None:
+                    task.metadata[ATTACHED] = self._attached(added)
                 request = Request(sample.position, attempt, key, task)
                 if not self._reuse(request):
                     yield request
 
-    def _batches(self, requests: Iterator[Request]) -> Generator[list[Result]]:
+    def _batches(self) -> Generator[list[Result]]:
         driver = self._driver
         backend, make = driver.execution_backend, driver.make_executor
+        if self._batching is not None:
+            return self._ask_in_batches(self._batching)
+        requests = self._requests()
+        if driver.toolset is not None:
+            return self._episodes(driver.toolset).run(requests)
         if backend is None:
             return self._engine.run(requests)
         if hasattr(backend, "open_workers") and make is not None:
             return self._engine.run(requests, RemotePool(backend, make, driver.executor, driver.settings.workers))
         return self._engine.run_through(backend, requests)
+
+    def _episodes(self, toolset: Toolset) -> EpisodeRunner:
+        driver, asked = self._driver, self._driver.specification
+        started = self._reader.started() if self._resumed or self._run.is_resumed else set()
+        return EpisodeRunner(
+            self._engine,
+            scene=driver.scene,
+            toolset=toolset,
+            limits=EpisodeLimits(
+                max_turns=asked.max_turns,
+                max_sample_tokens=asked.max_sample_tokens,
+                max_sample_seconds=asked.max_sample_seconds,
+                max_sample_usd=asked.max_sample_usd,
+            ),
+            commit=self._commit_steps,
+            stored=lambda position, attempt: (
+                self._reader.steps(position, attempt) if (position, attempt) in started else []
+            ),
+            cost_of=lambda result: cost_of(result, driver.price),
+            workers=driver.settings.workers,
+        )
+
+    def _commit_steps(self, steps: list[Step]) -> None:
+        """Stores steps of unfinished answers."""
+        self._run.writer.commit_steps(steps)
+        self._run.notify_progress()
+
+    def _ask_in_batches(self, batching: Batching) -> Generator[list[Result]]:
+        """What is in batches already is waited for; the rest goes into new ones, or is asked singly if nobody wants them."""
+        asked = self._driver.specification
+        batching.adopt(self._requests(batching.holds), self._reserve_sent)
+        rest = self._requests(lambda position, attempt: not batching.holds(position, attempt))
+        if asked.cancel_batches:
+            rest = iter(())
+        elif not asked.batch:
+            yield from self._engine.run(rest)
+            rest = iter(())
+        elif self._priced is not None and not self._priced.is_calibrated:
+            rest = yield from self._calibrate(rest)
+        pool = batching.open_pool(self._restore_tasks)
+        yield from self._engine.run_batched(rest, pool)
+        if pool.cancelled or (asked.cancel_batches and self._count_left()):
+            self._run.end_early(say_cancelled(pool.cancelled))
+
+    def _calibrate(self, requests: Iterator[Request]) -> Generator[list[Result], None, Iterator[Request]]:
+        """Asks singly until an answer has told how the provider counts: before, a budget cannot admit many at once."""
+        assert self._priced is not None
+        for request in requests:
+            is_asked = False
+            for results in self._engine.run(iter([request])):
+                is_asked = is_asked or bool(results)
+                yield results
+            if not is_asked:
+                return itertools.chain([request], requests)
+            if self._priced.is_calibrated or self._run.stopping:
+                break
+        return requests
+
+    def _learn_counting(self, priced: PricedCalls) -> None:
+        """From what an earlier process was answered: nothing need be asked to know how the provider counts."""
+        if self._driver.toolset is not None:
+            return  # their usage is that of many prompts
+        for _, record in itertools.islice(self._reader.records(), _LEARNT_FROM):
+            usage = (record.output and record.output.usage) or {}
+            counted = count_prompt_tokens(record.task.prompt.text, record.task.metadata)
+            priced.learn(counted, int(usage.get("prompt_tokens") or 0))
+
+    def _restore_tasks(self, requests: Sequence[Request]) -> None:
+        """Gives requests of a batch their tasks back, which are not kept while it is waited for."""
+        source, frame = self._driver.source, self._reader.frame
+        of_sample: dict[int, list[Request]] = {}
+        for request in requests:
+            of_sample.setdefault(request.position, []).append(request)
+        for sample in self._reader.samples_at(list(of_sample)):
+            text = source.template.fill(sample.row)
+            added = source.complete(sample.row, text)
+            for request in of_sample[sample.position]:
+                request.task = frame.task(sample.item_id, sample.row, text, request.attempt)
+                request.task.metadata.update(added)
+                if self._attached is not None:
+                    request.task.metadata[ATTACHED] = self._attached(added)
 
     def _reuse(self, request: Request) -> bool:
         """Takes a stored answer of another run, where the user allows it."""
@@ -334,7 +499,7 @@ class _Session:
         """Stores results, with what they cost and without secrets."""
         price = self._driver.price
         for result in results:
-            result.cost_usd = None if price is None else price.of(result.prompt_tokens, result.completion_tokens)
+            result.cost_usd = cost_of(result, price)
             self._remove_secrets(result.record)
         self._store(results)
         self._run.notify_progress()
@@ -357,10 +522,7 @@ class _Session:
             cleaned = self._run.redactor.deep({"message": error.message, "details": error.details})
             record.error = type(error)(cleaned["message"], error.kind, cleaned["details"])
         if output is not None:
-            text = self._run.redactor.values(output.text)
-            raw = output.raw if output.raw is None else self._run.redactor.data(output.raw)
-            if text is not output.text or raw is not output.raw:
-                record.output = type(output)(text, raw, output.usage)
+            record.output = _redact_output(output, self._run.redactor)
         if "retry_errors" in record.metrics:
             record.metrics["retry_errors"] = self._run.redactor.deep(record.metrics["retry_errors"])
 
@@ -401,13 +563,18 @@ class _Session:
         if self._priced is None:
             return
         budget, reached = self._priced.budget, ""
-        left = self._reader.count_samples() - self._reader.count_records()[0] if self._priced.exhausted else 0
+        # Where somebody plays a user, what was given up are messages of theirs, and the samples wait for them.
+        exhausted = self._priced.exhausted or (budget.given_up and self._driver.scene is not None)
+        left = self._count_left() if exhausted else 0
         if left:
             reached = f"{budget.reached}; {left} samples are left"
         elif budget.given_up:
             reached = f"{budget.reached}; {budget.given_up} questions to judges are left"
         if reached:
             self._run.end_early(Stop(reached, larger_budget_usd=budget.larger_cap_usd()))
+
+    def _count_left(self) -> int:
+        return self._reader.count_samples() - self._reader.count_records()[0]
 
     def _note_waiting(self) -> None:
         """Says what the run waits for: in the log if nobody asked for it, and in the store for who looks from elsewhere."""
@@ -421,10 +588,17 @@ class _Session:
 
     def _admit(self, request: Request) -> bool:
         assert self._priced is not None
-        task = request.task
-        tokens = count_prompt_tokens(task.prompt.text, task.metadata)
-        most = max_completion_tokens(task.sampling.max_tokens)
-        return self._priced.admit((request.position, request.attempt), tokens, most)
+        call = (request.position, request.attempt)
+        return self._priced.admit(call, *self._most_tokens(request.task), in_batch=request.in_batch)
+
+    def _reserve_sent(self, request: Request) -> None:
+        if self._priced is not None:
+            self._priced.reserve_sent((request.position, request.attempt), *self._most_tokens(request.task))
+
+    def _most_tokens(self, task: GenerationTask) -> tuple[int, int]:
+        """Of the prompt, and at most of the answer."""
+        most = max_completion_tokens(task.sampling.max_tokens) + self._added_tokens
+        return count_prompt_tokens(task.prompt.text, task.metadata), most
 
     def _on_result(self, result: Result) -> None:
         assert self._priced is not None
@@ -432,113 +606,79 @@ class _Session:
         if result.record.error is not None and is_lost(result.record.error):
             self._priced.forfeit(call)
             return
-        self._priced.settle(call, result.prompt_tokens, result.completion_tokens)
+        self._priced.settle(call, result)
 
 
-def _conversation(row: Mapping[str, Any]) -> str:
+def _redact_output(output: ModelOutput, redactor: Redactor) -> ModelOutput:
+    """An answer without secrets, the same object where it has none."""
+    changed: dict[str, Any] = {}
+    text = redactor.values(output.text)
+    if text is not output.text:
+        changed["text"] = text
+    elif not (
+        output.raw or output.reasoning or output.refusal or output.tool_calls or output.parts or output.transcript
+    ):
+        return output
+    for name in _OTHER_PARTS:
+        value = getattr(output, name)
+        if value and (cleaned := redactor.data(value)) != value:
+            changed[name] = cleaned
+    if output.tool_calls:
+        calls = tuple(replace(call, arguments=redactor.data(call.arguments)) for call in output.tool_calls)
+        if calls != output.tool_calls:
+            changed["tool_calls"] = calls
+    for name in ("parts", "transcript"):
+        value = getattr(output, name)
+        # Written once and looked through as a whole: a transcript may be long, and hardly ever holds a secret.
+        if value and redactor.values(written := encode(value)) is not written:
+            changed[name] = tuple(redactor.data(value))
+    return replace(output, **changed) if changed else output
+
+
+# Of an answer, what may hold a secret beside its text.
+_OTHER_PARTS = ("raw", "reasoning", "refusal")
+
+
+class _AttachmentCache:
+    """The contents that messages name by digest; those of the last samples are kept, as rows often share them."""
+
+    _MOST = 64
+
+    def __init__(self, reader: RunReader) -> None:
+        self._reader = reader
+        self._kept: dict[str, bytes] = {}
+
+    def __call__(self, added: Mapping[str, object]) -> dict[str, bytes]:
+        digests = find_digests(canonical_json(added.get("messages", [])))
+        return {digest: self._read(digest) for digest in digests}
+
+    def _read(self, digest: str) -> bytes:
+        if digest not in self._kept:
+            found = self._reader.attachment(digest)
+            if found is None:
+                raise ConfigurationError(f"the attachment {digest[:12]} of this run is not in the store")
+            while len(self._kept) >= self._MOST:
+                del self._kept[next(iter(self._kept))]
+            self._kept[digest] = found.content
+        return self._kept[digest]
+
+
+def _conversation(row: Mapping[str, object]) -> str:
     """What a provider takes from a row beside the prompt."""
     said = [row.get("system_prompt"), row.get("messages")]
     # Those that most rows do not have add nothing to the key of a row without them.
-    said += [{name: row[name]} for name in ("sampling", CONTINUATIONS, BASELINES) if row.get(name) is not None]
+    said += [{name: row[name]} for name in _OTHERS_SAID if row.get(name) is not None]
     return canonical_json(said) if any(said) else ""
 
 
-# --- what a sample run is known by: everything that decides an answer, and the manifest of what made it -----------------
+# Of a row, what decides an answer beside its messages.
+_OTHERS_SAID = ("sampling", CONTINUATIONS, BASELINES, "tools", "tool_choice")
 
 
-def _identify_calls(run: SampleDriver) -> dict[str, str]:
-    """Everything but the prompt that could change an answer."""
-    # Where the calls go, which the environment may have decided; behind the # is a digest of the key.
-    endpoint = str(getattr(run.executor, "account", "")).partition("#")[0]
-    return call_identity(
-        endpoint=endpoint,
-        provider=run.spec.provider,
-        model=run.spec.identifier,
-        options=run.provider_options,
-        sampling=run.asked_with.sampling,
-        seed=run.specification.seed,
-    )
-
-
-def _identify_run(run: SampleDriver, reader: RowReader) -> dict[str, str]:
-    """What a resumed run must have in common with the stored one; the reader has read all rows."""
-    return run_identity(
-        _identify_calls(run),
-        prompt=_identify_prompt(run, reader),
-        dataset=f"{reader.count} rows, {reader.fingerprint[:16]}",
-        num_samples=run.asked_with.attempts,
-        reference_field=reader.found_reference,
-        protocol=_identify_protocol(run.asked_with),
-    )
-
-
-def _identify_protocol(asked_with: Settings) -> str:
-    protocol = asked_with.protocol
-    if protocol is None:
-        return ""
-    return "; ".join([f"{protocol.benchmark} version {protocol.version}", *asked_with.deviations])
-
-
-def _identify_prompt(run: SampleDriver, reader: RowReader) -> str:
-    """The template's text, and where code fills it what that made of the rows."""
-    template = run.source.template
-    if not reader.filled_prompts:
-        return template.template
-    return f"{reader.filled_prompts[:12]} made by {type(template).__qualname__}: {template.template}"
-
-
-def _describe_run(run: SampleDriver, reader: RowReader) -> RunDescription:
-    """What the run is; the reader has read all rows."""
-    manifest = _manifest(run, reader)
-    stamp = manifest_hash(manifest)
-    frame = Frame(
-        model=run.spec,
-        sampling=run.asked_with.sampling,
-        prompt=run.source.template.spec,
-        id_field=run.source.id_field,
-        reference_field=reader.found_reference,
-        manifest_hash=stamp,
-        attempts=run.asked_with.attempts,
-    )
-    config = {
-        "reproducibility_manifest": manifest,
-        "manifest_hash": stamp,
-        "task": frame.to_config(),
-        STORED_AS: run.specification.to_stored(),
-    }
-    return RunDescription(identity=_identify_run(run, reader), config=config, manifest_hash=stamp)
-
-
-def _manifest(run: SampleDriver, reader: RowReader) -> dict[str, Any]:
-    pipeline = run.pipeline
-    extractor = getattr(pipeline, "extractor", pipeline)
-    metrics = getattr(pipeline, "metrics", ())
-    return build_reproducibility_manifest(
-        model=run.spec.identifier,
-        provider=run.spec.provider,
-        provider_options=run.provider_options,
-        sampling=run.asked_with.sampling,
-        num_samples=run.asked_with.attempts,
-        evaluation_config={
-            "metrics": sorted(f"{_class_name(metric)}:{metric.name}" for metric in metrics)
-            or sorted(pipeline.metric_names),
-            "extractor": _class_name(extractor),
-            "fingerprint": run.evaluation[0],
-        },
-        seeds={"provider_seed": run.provider_options.get("seed"), "sampling_seed": run.specification.seed},
-        dataset_fingerprint=reader.fingerprint,
-        prompt_fingerprint=fingerprint(_identify_prompt(run, reader)),
-        benchmark_id=run.source.benchmark,
-        dataset_source=run.source.description,
-        protocol=_describe_protocol(run.asked_with),
-        shots=run.asked_with.shots,
-    )
-
-
-def _describe_protocol(asked_with: Settings) -> dict[str, object] | None:
-    protocol = asked_with.protocol
-    return None if protocol is None else {**protocol.to_dict(), "deviations": list(asked_with.deviations)}
-
-
-def _class_name(value: object) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+def _how_to_bound(provider: str) -> str:
+    if provider in ("python", "http", "https", "command", "agent"):
+        return (
+            "give the most that an answer may cost with the option most_cost_usd=0.05 (what an answer says in `cost_usd` is "
+            "counted), or is_local=true if it costs nothing"
+        )
+    return NAME_THE_PRICE

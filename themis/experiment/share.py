@@ -19,7 +19,7 @@ from themis.exceptions import MetricError
 from themis.experiment.export.as_tables import export_markdown
 from themis.experiment.export.samples import format_mean
 from themis.runs.report import build_report, has_several_attempts, report_standing
-from themis.storage import ExperimentStorage
+from themis.storage import DEFAULT_STORAGE, ExperimentStorage
 
 EVENTS_FILE = "share_events.jsonl"
 
@@ -34,34 +34,51 @@ _COLOURS = {"partial": "#9a6700", "failed": "#b42318"}
 
 
 @dataclass(frozen=True)
-class Shared:
-    """The files of a shared run, and the line to paste."""
+class SharePack:
+    """The files of a shared run, and the line to paste.
+
+    Args:
+        run_id: The run.
+        metric: Whose mean the badge shows.
+        svg_path: The badge.
+        markdown_path: The summary.
+        markdown_snippet: The line that shows the badge.
+        event_log_path: Where the store notes what was shared.
+    """
 
     run_id: str
     metric: str
     svg_path: Path
     markdown_path: Path
-    snippet: str
+    markdown_snippet: str
+    event_log_path: Path
 
 
-def share_run(
-    storage: ExperimentStorage, run_id: str, *, metric: str | None = None, output_dir: str | os.PathLike[str] = "."
-) -> Shared:
-    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the storage root.
+def create_share_pack(
+    run_id: str,
+    *,
+    storage_root: str | Path | ExperimentStorage = DEFAULT_STORAGE,
+    output_dir: str | os.PathLike[str] = ".",
+    metric: str | None = None,
+) -> SharePack:
+    """Writes `themis-share-<id>.svg` and `.md`, and notes it in the store.
 
     Args:
-        storage: The store that has the run.
         run_id: The run.
-        metric: Whose mean the badge shows; by default the one with most samples, the first of them.
+        storage_root: The store that has it: a folder, a database's address, or one that is open already.
         output_dir: Where the files go; it is made.
+        metric: Whose mean the badge shows; by default the one with most samples, the first of them.
 
     Raises:
         StorageError: There is no such run.
         MetricError: The run has no such metric, or no scores at all.
 
-    Example:
-        `share_run(storage, "baseline").snippet` is `![baseline: ExactMatch 0.850](<themis-share-baseline.svg>)`.
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", run_id="first", progress=False)
+    >>> create_share_pack("first", output_dir="docs").markdown_snippet
+    '![first: ExactMatch 1.000](<themis-share-first.svg>)'
     """
+    storage = storage_root if isinstance(storage_root, ExperimentStorage) else ExperimentStorage(storage_root)
     storage.get_run(run_id)
     report = build_report(storage, run_id)
     chosen = _choose_metric(report, metric)
@@ -73,8 +90,8 @@ def share_run(
         file.write(draw_badge(report, chosen).encode("utf-8", "backslashreplace"))
     snippet = f"![{escape_markdown(_title(report, chosen))}](<{svg.name}>)"
     export_markdown(report, markdown, run_id=run_id, picture=snippet)
-    _log_event(storage, run_id, chosen, folder, svg)
-    return Shared(run_id, chosen.name, svg, markdown, snippet)
+    events = _log_event(storage, run_id, chosen, folder, svg)
+    return SharePack(run_id, chosen.name, svg, markdown, snippet, events)
 
 
 def draw_badge(report: ExperimentReport, metric: MetricAggregate) -> str:
@@ -163,7 +180,7 @@ def _samples(report: ExperimentReport, metric: MetricAggregate) -> str:
     return f"{report.metadata.get('total_samples', metric.count):,}, {metric.count:,} scored{failed}{several}"
 
 
-def _log_event(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, folder: Path, svg: Path) -> None:
+def _log_event(storage: ExperimentStorage, run_id: str, metric: MetricAggregate, folder: Path, svg: Path) -> Path:
     event = {
         "event": "share_created",
         "timestamp": datetime.datetime.now(datetime.UTC).isoformat(),
@@ -174,6 +191,8 @@ def _log_event(storage: ExperimentStorage, run_id: str, metric: MetricAggregate,
         "svg_path": str(svg),
     }
     storage.root.mkdir(parents=True, exist_ok=True)
+    events = storage.root / EVENTS_FILE
     # One write of one line: two processes that share at once do not mix their events.
-    with (storage.root / EVENTS_FILE).open("ab", buffering=0) as file:
+    with events.open("ab", buffering=0) as file:
         file.write(json_bytes(event) + b"\n")
+    return events

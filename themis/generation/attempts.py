@@ -15,7 +15,17 @@ from dataclasses import dataclass
 import msgspec
 
 from themis.core.continuations import CONTINUATIONS, check_likelihoods
-from themis.core.entities import GenerationRecord, GenerationTask, ModelError
+from themis.core.entities import (
+    GenerationRecord,
+    GenerationTask,
+    ModelError,
+    ModelOutput,
+    ModelSpec,
+    PromptRender,
+    PromptSpec,
+    SamplingConfig,
+    ToolCall,
+)
 from themis.exceptions import ProviderCallError
 from themis.generation.limits import LONGEST_WAIT_SECONDS
 from themis.interfaces import StatelessTaskExecutor
@@ -65,16 +75,35 @@ class Request(msgspec.Struct, eq=False):
     seconds: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
     errors: list[dict[str, object]] | None = None
     last_error: str = ""
     # Of the tokens a minute: what was taken for the call under way.
     estimated_tokens: int = 0
     # How often the provider asked for a longer wait than the deadline leaves.
     asked_too_long: int = 0
+    # Whether the call under way is in a batch, in how many batches it was, and the tokens that those took.
+    in_batch: bool = False
+    batches: int = 0
+    batch_prompt_tokens: int = 0
+    batch_completion_tokens: int = 0
 
     @property
     def calls(self) -> int:
         return self.tries + self.rate_limited + self.lost
+
+    def note_error(self, error: ModelError) -> None:
+        """Keeps what went wrong with the last call."""
+        self.last_error = f"{error.kind}: {error.message[:120]}"
+        self.errors = self.errors or []
+        self.errors.append(
+            {"attempt": self.calls, "error": error.message[:500], "exception_type": error.details.get("exception_type")}
+        )
+
+
+# In place of a request: there is none now, but there will be.
+PENDING = Request(-1, -1, "", GenerationTask(PromptRender(PromptSpec("", ""), ""), ModelSpec("", ""), SamplingConfig()))
 
 
 # --- which method of a provider a task is for ---------------------------------------------------------------------------
@@ -153,6 +182,15 @@ def is_lost(error: ModelError) -> bool:
     return error.kind == "worker_lost"
 
 
+# The kind of an item's error that its batch ended before it was asked.
+UNTRIED = "batch_unanswered"
+
+
+def is_untried(error: ModelError) -> bool:
+    """Nobody has asked the model, so it counts as no call."""
+    return error.kind == UNTRIED
+
+
 def retry_delay(error: ModelError, request: Request, retry: Retry, chance: random.Random) -> float | None:
     """Seconds of backoff before the next call, or None when this error is final."""
     if is_lost(error):
@@ -160,6 +198,8 @@ def retry_delay(error: ModelError, request: Request, retry: Retry, chance: rando
         if request.lost > retry.lost_attempts:
             return None
         return (request.lost - 1 + chance.random()) * retry.first_delay_seconds
+    if is_untried(error):
+        return 0.0
     if not is_retryable(error):
         return None
     limited = is_rate_limit(error)
@@ -215,7 +255,46 @@ def _check_record(record: object) -> GenerationRecord:
         )
     if record.error is None and (record.output is None or not isinstance(record.output.text, str)):
         raise ProviderCallError("the provider returned neither an output text nor an error", kind="empty_response")
+    if record.output is not None and (flaw := _find_flaw(record.output)):
+        raise ProviderCallError(f"the provider returned {flaw}", kind="invalid_response", retryable=False)
     return record
+
+
+def _find_flaw(output: ModelOutput) -> str:
+    """What about an output could not be stored and read again; empty where nothing is wrong."""
+    # Most answers are a text alone, and are looked at no further.
+    if (
+        output.reasoning is None
+        and output.refusal is None
+        and output.cost_usd is None
+        and not (output.tool_calls or output.parts or output.transcript)
+    ):
+        usage, reason = output.usage, output.finish_reason
+        if (usage is None or isinstance(usage, dict)) and (reason is None or isinstance(reason, str)):
+            return ""
+    for name, kinds, expected in _FIELDS_OF_OUTPUT:
+        if (value := getattr(output, name)) is not None and not isinstance(value, kinds):
+            return f"{name} of the type {type(value).__name__}, which is {expected}"
+    for name, kind, expected in _PARTS_OF_OUTPUT:
+        if (parts := getattr(output, name)) and not (
+            isinstance(parts, list | tuple) and all(isinstance(one, kind) for one in parts)
+        ):
+            return f"{name} that are not {expected}: {str(parts)[:200]}"
+    return ""
+
+
+_FIELDS_OF_OUTPUT = (
+    ("reasoning", str, "a text or None"),
+    ("refusal", str, "a text or None"),
+    ("finish_reason", str, "a text or None"),
+    ("usage", dict, "a dict with prompt_tokens and completion_tokens"),
+    ("cost_usd", (int, float), "a number or None"),
+)
+_PARTS_OF_OUTPUT = (
+    ("tool_calls", ToolCall, "of the type ToolCall"),
+    ("parts", dict, "parts of a message"),
+    ("transcript", dict, "messages"),
+)
 
 
 # --- the circuit breaker -----------------------------------------------------------------------------------------------

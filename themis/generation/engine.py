@@ -16,12 +16,14 @@ import random
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from themis.core.entities import GenerationRecord, GenerationTask, ModelError, Result
+from themis.core.entities import GenerationRecord, GenerationTask, ModelError, ModelOutput, Result
+from themis.core.messages import REASONING_HINT, split_reasoning
 from themis.core.tokens import count_prompt_tokens, count_tokens
 from themis.generation.attempts import (
+    PENDING,
     TRIPS_AFTER,
     CircuitBreaker,
     Request,
@@ -29,10 +31,12 @@ from themis.generation.attempts import (
     final_error,
     is_lost,
     is_rate_limit,
+    is_untried,
     provider_call,
     record_of,
     retry_delay,
 )
+from themis.generation.batches.pool import BatchPool
 from themis.generation.limits import LONGEST_WAIT_SECONDS, Limiter, RateLimit
 from themis.generation.pools import Pool, open_pool
 from themis.interfaces import StatelessTaskExecutor
@@ -43,6 +47,8 @@ _BATCH_SECONDS = 0.05
 _NEVER = 1e9
 # How long nothing need happen before the caller is given a turn.
 _TURN_SECONDS = 0.25
+# How long to wait where neither a call is under way nor a request is there yet.
+_PENDING_SECONDS = 0.002
 # A wait that is longer is shown to the user.
 _NOTICE_SECONDS = 3.0
 # Answers that have come meanwhile are taken up before more calls than these are prepared.
@@ -78,19 +84,19 @@ class SlowRequest:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Nothing is sent until that moment (monotonic seconds), and why."""
+    """Nothing is sent until that moment (monotonic seconds), and why; None where nobody knows how long."""
 
-    until: float
+    until: float | None
     why: str
     # Told in the log too: not what the user asked for, as with a rate of their own.
     unasked: bool
 
     @property
     def seconds(self) -> float:
-        return max(0.0, self.until - time.monotonic())
+        return 0.0 if self.until is None else max(0.0, self.until - time.monotonic())
 
     def __str__(self) -> str:
-        return f"waiting {self.seconds:.0f} s: {self.why}"
+        return self.why if self.until is None else f"waiting {self.seconds:.0f} s: {self.why}"
 
 
 class Caller:
@@ -170,6 +176,15 @@ class Engine:
             self._pool = opened
             yield from self._run_pooled(iter(requests), opened)
 
+    def run_batched(self, requests: Iterable[Request], pool: BatchPool) -> Generator[list[Result]]:
+        """The same by batches that the provider works off: what they do not answer is asked singly.
+
+        Neither rates nor timeouts of single calls hold for them; a budget does.
+        """
+        with pool:
+            self._pool = pool
+            yield from self._run_batched(iter(requests), pool)
+
     def run_through(self, backend: Mapper, requests: Iterable[Request]) -> Generator[list[Result]]:
         """The same through an execution backend of the user's: `backend.map(function, requests, max_workers=...)`."""
         rest = iter(requests)
@@ -236,6 +251,11 @@ class Engine:
         self._stopping = True
         self._giving_up = at_once
 
+    def wake(self) -> None:
+        """Has `run` look for what is to be done next; for other threads than the caller's."""
+        if (wake := getattr(self._pool, "wake", None)) is not None:
+            wake()
+
     @property
     def in_flight(self) -> int:
         """Calls that are being made now."""
@@ -268,6 +288,11 @@ class Engine:
             while self._caller.is_full() and not self._stopping:
                 yield batch
                 batch = []
+            if request is PENDING and not self._stopping:
+                time.sleep(0.0 if batch else _PENDING_SECONDS)
+                yield batch
+                batch = []
+                continue
             if self._stopping or (self._admit is not None and not self._admit(request)):
                 break
             while True:
@@ -296,11 +321,14 @@ class Engine:
             now = time.monotonic()
             pause, wait = self._resubmit(pool, now), 0.0
             ready: list[Request] = []
-            full = self._caller.is_full()
+            full, pending = self._caller.is_full(), False
             while not (exhausted or self._stopping or full) and self._has_room(pool, len(ready)):
                 held = held or self._next_request(requests)
                 if held is None:
                     exhausted = True
+                    break
+                if held is PENDING:
+                    held, pending = None, True
                     break
                 wait = self.limiter.wait(now, held.estimated_tokens)
                 if wait > 1e-6 or (self._admit is not None and not self._admit(held)):
@@ -318,10 +346,10 @@ class Engine:
             pool.submit(ready)
             self._note_waiting(now, wait, pause, idle=pool.in_flight == 0)
             if pool.in_flight == 0:
-                if self._stopping or (pause >= _NEVER and not full):
+                if self._stopping or (pause >= _NEVER and not full and not pending):
                     break  # nothing left, or nothing more is admitted
                 if not self._caller.is_busy():
-                    time.sleep(min(max(pause, 0.001), _TURN_SECONDS))
+                    time.sleep(min(max(pause, 0.001), _PENDING_SECONDS if pending else _TURN_SECONDS))
             else:
                 answered = pool.collect(0.0 if self._caller.is_busy() else min(pause, _TURN_SECONDS), _LARGEST_BATCH)
                 batch += self._handle_replies(answered, pool)
@@ -341,7 +369,7 @@ class Engine:
 
     def _next_request(self, requests: Iterator[Request]) -> Request | None:
         request = next(requests, None)
-        if request is not None:
+        if request is not None and request is not PENDING:
             request.estimated_tokens = self._estimate_tokens(request)
         return request
 
@@ -372,7 +400,7 @@ class Engine:
         else:
             self.waiting = None
             return
-        if known is None or known.why != waiting.why or abs(known.until - waiting.until) > 1.0:
+        if known is None or known.why != waiting.why or abs(known.seconds - waiting.seconds) > 1.0:
             self.waiting = waiting
 
     def _resubmit(self, pool: Pool, now: float) -> float:
@@ -383,6 +411,10 @@ class Engine:
             pool.withdraw()
         while self._delayed and self._delayed[0][0] <= now:
             request = self._delayed[0][2]
+            if request.in_batch:
+                # From now on it is a call like any other.
+                request.in_batch, request.began = False, now
+                self._under_way[id(request)] = request
             wait = self.limiter.wait(now, request.estimated_tokens)
             if wait > 1e-6:
                 return wait
@@ -406,6 +438,46 @@ class Engine:
         pool.set_limit(self.limiter.limit, self.limiter.resume_at)
         return finished
 
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    def _run_batched(self, requests: Iterator[Request], pool: BatchPool) -> Iterator[list[Result]]:
+        filling = _Filling()
+        while not self._giving_up:
+            # Whoever took the last results has stored them.
+            pool.note_committed()
+            pause = self._resubmit(pool, time.monotonic())
+            if not self._stopping:
+                self._fill(requests, pool, filling)
+            if pool.in_flight == 0 and (self._stopping or pause >= _NEVER):
+                break
+            self._note_batches(pool)
+            patience = 0.0 if filling.has_more or self._caller.is_busy() else min(pause, _TURN_SECONDS)
+            answered = pool.collect(patience, 0 if self._caller.is_full() else _LARGEST_BATCH)
+            yield self._handle_replies(answered, pool)
+        self.waiting = None
+
+    def _fill(self, requests: Iterator[Request], pool: BatchPool, filling: _Filling) -> None:
+        """Puts the next requests into batches, as far as they are admitted; then what is there is sent."""
+        if filling.is_exhausted:
+            return
+        for _ in range(_LARGEST_BATCH):
+            request = filling.held or next(requests, None)
+            filling.held, filling.is_exhausted = request, request is None
+            if request is not None:
+                request.in_batch = True
+            if request is None or (self._admit is not None and not self._admit(request)):
+                filling.has_more = False
+                pool.flush()
+                return
+            pool.add(request)
+            filling.held = None
+        filling.has_more = True
+
+    def _note_batches(self, pool: BatchPool) -> None:
+        said = pool.describe()
+        if said != (self.waiting.why if self.waiting is not None else ""):
+            self.waiting = Waiting(None, said, unasked=False) if said else None
+
     # --- what a reply means ------------------------------------------------------------------------------------------
 
     def _handle_reply(self, request: Request) -> Result | float:
@@ -417,7 +489,11 @@ class Engine:
         if record.error is not None:
             return self._handle_error(request, record, record.error)
         request.tries += 1
-        self.limiter.on_success()
+        output = record.output
+        if output is not None and output.reasoning is None and REASONING_HINT.search(output.text) is not None:
+            record.output = _separate_reasoning(output)
+        if not request.in_batch:
+            self.limiter.on_success()
         quota = record.metrics.pop("rate_limit", None)
         if quota:
             self.limiter.on_quota_headers(time.monotonic(), quota)
@@ -427,25 +503,21 @@ class Engine:
         now = time.monotonic()
         if is_rate_limit(error):
             request.rate_limited += 1
-            self.limiter.on_rate_limited(now, error.details.get("retry_after_seconds"))
+            if not request.in_batch:
+                self.limiter.on_rate_limited(now, error.details.get("retry_after_seconds"))
         elif is_lost(error):
             request.lost += 1
             # At once: it may have been paid for.
             self.on_result(Result(request.position, request.attempt, request.key, record))
-        else:
+        elif not is_untried(error):
             request.tries += 1
-        made = request.calls
-        request.last_error = f"{error.kind}: {error.message[:120]}"
-        request.errors = request.errors or []
-        request.errors.append(
-            {"attempt": made, "error": error.message[:500], "exception_type": error.details.get("exception_type")}
-        )
+        request.note_error(error)
         delay = retry_delay(error, request, self.settings.retry, self._chance)
         if delay is not None and request.began:
             error, delay = self._within_deadline(request, error, delay, now)
         if delay is not None:
             return delay
-        final = final_error(request.task, error, made)
+        final = final_error(request.task, error, request.calls)
         return self._finish(request, GenerationRecord(request.task, None, final, record.metrics))
 
     def _within_deadline(
@@ -477,7 +549,7 @@ class Engine:
         if output is not None and self._counts_tokens:
             prompt = prompt or count_prompt_tokens(request.task.prompt.text, request.task.metadata)
             completion = completion or count_tokens(output.text)
-        if self.limiter.counts_tokens:
+        if self.limiter.counts_tokens and not request.in_batch:
             self.limiter.used(time.monotonic(), prompt + completion, estimated=request.estimated_tokens)
             if output is not None:
                 usual = self._usual_answer_tokens
@@ -486,11 +558,19 @@ class Engine:
             record.metrics["prompt_tokens"], record.metrics["response_tokens"] = prompt, completion
         request.prompt_tokens += prompt
         request.completion_tokens += completion
+        if request.in_batch:
+            request.batch_prompt_tokens += prompt
+            request.batch_completion_tokens += completion
+        if cached := usage.get("cached_tokens"):
+            request.cached_tokens += cached
+        if written := usage.get("cache_write_tokens"):
+            request.cache_write_tokens += written
 
     def _finish(self, request: Request, record: GenerationRecord) -> Result:
         calls, metrics, output = request.calls, record.metrics, record.output
         record.task = request.task
-        metrics["generation_time_ms"] = round(request.seconds * 1000, 3)
+        if not request.in_batch:  # how long a model took in a batch nobody tells
+            metrics["generation_time_ms"] = round(request.seconds * 1000, 3)
         metrics["prompt_chars"] = len(request.task.prompt.text)
         metrics["generation_attempts"] = calls
         if request.errors:
@@ -506,9 +586,28 @@ class Engine:
             request.prompt_tokens,
             request.completion_tokens,
             request.seconds,
+            batch_prompt_tokens=request.batch_prompt_tokens,
+            batch_completion_tokens=request.batch_completion_tokens,
+            cached_tokens=request.cached_tokens,
+            cache_write_tokens=request.cache_write_tokens,
         )
         self.on_result(result)
         return result
+
+
+@dataclass
+class _Filling:
+    """How far requests have been put into batches: the one that was not admitted, and whether more may follow at once."""
+
+    held: Request | None = None
+    has_more: bool = True
+    is_exhausted: bool = False
+
+
+def _separate_reasoning(output: ModelOutput) -> ModelOutput:
+    """The answer without what the model thought before it, where that stands in the text between tags."""
+    reasoning, answer = split_reasoning(output.text)
+    return output if reasoning is None else replace(output, text=answer, reasoning=reasoning)
 
 
 def _call(execute: Callable[[GenerationTask], object], task: GenerationTask) -> object:

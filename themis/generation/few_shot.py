@@ -9,8 +9,8 @@ from typing import Self
 
 import msgspec
 
+from themis.core.codec import digest
 from themis.core.entities import PromptSpec
-from themis.core.fingerprint import digest
 from themis.generation.templates import PromptTemplate, TemplateRenderingError
 
 # Under this name the examples stand in a template's stored form.

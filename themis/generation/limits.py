@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import struct
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from themis.core.files import cache_folder
 
@@ -61,7 +63,7 @@ class Limiter:
         self._longest_wait_seconds = longest_wait_seconds
         self.rate = rate or RateLimit()
         self._limit = float(self.most)
-        self._resume_at = 0.0
+        self._break = _break_of(account)
         self._halved_at = float("-inf")
         self._requests = _bucket("requests", self.rate.requests_per_minute, account, folder)
         self._tokens = _bucket("tokens", self.rate.tokens_per_minute, account, folder)
@@ -74,7 +76,7 @@ class Limiter:
     @property
     def resume_at(self) -> float:
         """The moment before which nothing may be sent."""
-        return self._resume_at
+        return self._break.until
 
     @property
     def counts_tokens(self) -> bool:
@@ -83,7 +85,7 @@ class Limiter:
 
     def wait(self, now: float, tokens: int = 0) -> float:
         """Seconds until a call of that size may start; starting it is then noted with `started`."""
-        return max(self._resume_at - now, self._requests.wait(now, 1), self._tokens.wait(now, tokens), 0.0)
+        return max(self._break.until - now, self._requests.wait(now, 1), self._tokens.wait(now, tokens), 0.0)
 
     def started(self, now: float, tokens: int = 0) -> None:
         self._requests.take(now, 1)
@@ -116,7 +118,7 @@ class Limiter:
 
     def reason(self, now: float) -> str:
         """Why nothing may be sent now, in words for the user."""
-        if self._resume_at > now:
+        if self._break.until > now:
             return "the provider asked for it"
         return " and ".join(
             f"{name}={value:g}"
@@ -128,7 +130,23 @@ class Limiter:
         )
 
     def _pause(self, now: float, seconds: float) -> None:
-        self._resume_at = max(self._resume_at, now + min(seconds, self._longest_wait_seconds))
+        self._break.until = max(self._break.until, now + min(seconds, self._longest_wait_seconds))
+
+
+class _Break:
+    """Until when nothing is sent to an account: what one run is told by the provider, all runs of this process hear."""
+
+    def __init__(self) -> None:
+        self.until = 0.0
+
+
+_breaks: WeakValueDictionary[str, _Break] = WeakValueDictionary()
+_breaks_lock = threading.Lock()
+
+
+def _break_of(account: str) -> _Break:
+    with _breaks_lock:
+        return _breaks.setdefault(account, _Break()) if account else _Break()
 
 
 class _Bucket(Protocol):

@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -33,9 +33,13 @@ _NEVER = float("inf")
 
 
 class Pool(Protocol):
-    # Calls taken and not given back, and how many of them it takes: more than are made at once.
-    in_flight: int
-    room: int
+    @property
+    def in_flight(self) -> int:
+        """Calls taken and not given back."""
+
+    @property
+    def room(self) -> int:
+        """How many of them it takes: more than are made at once."""
 
     @property
     def active(self) -> int:
@@ -92,13 +96,15 @@ class AsyncPool:
         self._answered: deque[Request] = deque()
         self._loop = asyncio.new_event_loop()
         self._callers: set[_Caller] = set()
+        self._others: set[asyncio.Task[None]] = set()
         self._watch: asyncio.TimerHandle | None = None
+        self._is_collecting = False
 
     def __enter__(self) -> AsyncPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _no_loop_running():
+        with no_loop_running():
             self._loop.run_until_complete(self._close())
             self._loop.close()
 
@@ -118,15 +124,31 @@ class AsyncPool:
     def collect(self, timeout: float, most: int) -> list[Request]:
         # Also when answers are there: calls that were just submitted are to be sent.
         ending = self._loop.call_later(0.0 if self._answered else max(0.0, timeout), self._loop.stop)
-        with _no_loop_running():
+        self._is_collecting = True
+        with no_loop_running():
             self._loop.run_forever()
+        self._is_collecting = False
         ending.cancel()
         answered = [self._answered.popleft() for _ in range(min(most, len(self._answered)))]
         self.in_flight -= len(answered)
         return answered
 
     def wake(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        with contextlib.suppress(RuntimeError):  # it is closed, and nobody waits
+            self._loop.call_soon_threadsafe(self.end_waiting)
+
+    def end_waiting(self) -> None:
+        """Has `collect` return when this round of the loop is over; for what runs on the loop."""
+        # Not what runs on the loop while the pool closes, which is to come to its end.
+        if self._is_collecting:
+            self._loop.stop()
+
+    def start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Has other work done beside the calls, while answers are waited for; it is given up when the pool closes."""
+        task = self._loop.create_task(work)
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+        return task
 
     def set_limit(self, limit: int, resume_at: float) -> None:
         if limit != self._limit or resume_at != self._resume_at:
@@ -166,7 +188,7 @@ class AsyncPool:
                 caller.due = _NEVER
                 request.reply_seconds = time.perf_counter() - began
                 self._answered.append(request)
-                self._loop.stop()  # when this round is over
+                self.end_waiting()
         finally:
             self._active -= 1
             self._callers.discard(caller)
@@ -192,11 +214,11 @@ class AsyncPool:
         self._watch = None if when == _NEVER else self._loop.call_at(when, self._give_up_late_calls)
 
     async def _close(self) -> None:
-        await close_calls(self._executor, [caller.task for caller in self._callers])
+        await close_calls(self._executor, [*(caller.task for caller in self._callers), *self._others])
         self._set_watch(_NEVER)
 
 
-async def close_calls(executor: StatelessTaskExecutor, calls: Collection[asyncio.Task[Any]]) -> None:
+async def close_calls(executor: StatelessTaskExecutor, calls: Collection[asyncio.Task[object]]) -> None:
     """Gives up what is under way on this loop, then closes the provider's connections."""
     for call in calls:
         call.cancel()
@@ -209,7 +231,7 @@ async def close_calls(executor: StatelessTaskExecutor, calls: Collection[asyncio
 
 
 @contextlib.contextmanager
-def _no_loop_running() -> Iterator[None]:
+def no_loop_running() -> Iterator[None]:
     """Lets a loop of ours run in a thread whose own loop has called us, as in a notebook; that one waits meanwhile."""
     running = asyncio._get_running_loop()
     asyncio._set_running_loop(None)

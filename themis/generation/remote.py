@@ -47,6 +47,9 @@ _GRACE_SECONDS = 60.0
 _MOST_LOST = 3
 _LARGEST_BATCH = 512
 _LATE_CALLS_SECONDS = 0.25
+# What providers tell of the parameters that they sent, and under what it travels.
+_PARAMETERS = ("sent_parameters", "left_out")
+_TOLD = "parameters"
 
 
 class Workers(Protocol):
@@ -101,6 +104,8 @@ class CallMaker:
             return Greeting(where, refusal=Redactor().text(f"{type(error).__name__}: {error}"))
         # Calls are taken in one thread and made in another.
         self._incoming: deque[list[Request]] = deque()
+        self._executor = executor
+        self._told: dict[str, dict[str, object]] = {name: {} for name in _PARAMETERS}
         identity = identify(executor)
         reports_as = self._reporter.report(executor) if self._reporter else b""
         self._pool = open_pool(executor, self._slots)
@@ -121,7 +126,14 @@ class CallMaker:
                 self._pool.submit(self._incoming.popleft())
             answered = self._pool.collect(min(timeout_seconds, _LATE_CALLS_SECONDS), _LARGEST_BATCH)
             if answered or time.monotonic() >= until:
-                return [_without_task(request) for request in answered]
+                return self._add_parameters([_without_task(request) for request in answered])
+
+    def _add_parameters(self, answered: list[Request]) -> list[Request]:
+        """With what the provider tells of its parameters, where that has changed: only here it knows what it sent."""
+        told: dict[str, dict[str, object]] = {name: dict(getattr(self._executor, name, {})) for name in _PARAMETERS}
+        if answered and told != self._told and isinstance(answered[0].reply, GenerationRecord):
+            answered[0].reply.metrics[_TOLD] = self._told = told
+        return answered
 
 
 def _without_task(request: Request) -> Request:
@@ -175,6 +187,7 @@ class RemotePool:
         self.room = 1
         self._processes = max(1, min(workers, backend.processes))
         self._slots = -(-workers // self._processes)
+        self._executor = executor
         self._identity = identify(executor)
         # A class that travels with its code is the same everywhere, but may not keep its name.
         self._ignored = ("provider", "code") if code_travels(type(executor)) else ()
@@ -321,6 +334,9 @@ class RemotePool:
         for answer in said:
             request = worker.held.pop((answer.position, answer.attempt)).request
             request.reply, request.reply_seconds = answer.reply, answer.reply_seconds
+            if isinstance(answer.reply, GenerationRecord) and (told := answer.reply.metrics.pop(_TOLD, None)):
+                for name in _PARAMETERS:
+                    getattr(self._executor, name, {}).update(told[name])
             answers.append(request)
             if isinstance(answer.reply, GenerationRecord) and answer.reply.error is None:
                 good.append(answer.reply_seconds)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from themis.core.codec import digest
 from themis.core.entities import EvaluationRecord, ExperimentReport, Result
-from themis.core.fingerprint import digest
 from themis.core.redaction import look_up_secrets, redact
 from themis.core.registry import Registry, add_own_files, import_extra, nearest
 from themis.exceptions import ConfigurationError

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,24 +13,33 @@ from themis.config import load_memory_config
 from themis.config.schema import MemoryConfig
 from themis.config.specification import MemorySpecification
 from themis.core.redaction import redact_options
+from themis.core.user_code import load_user_code
 from themis.exceptions import ConfigurationError
 from themis.memory import definitions
 from themis.memory.agents import AgentSettings, agent_maker
 from themis.memory.benchmark import INTRODUCTION, Benchmark
 from themis.memory.clock import Clock
+from themis.memory.driver import MemoryDriver
 from themis.memory.filler import create_filler
 from themis.memory.models import ChatModel
 from themis.storage import ExperimentStorage
 from themis.storage.runs import validate_run_id
 
-# Files of the user's that have been run, each with when it was written.
-_LOADED: set[tuple[Path, int]] = set()
 _BOUND = "most_cost_usd"
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: Callable[[str], bool]) -> Benchmark:
-    """Everything a run is made of; every mistake is found here, before the first message."""
+def assemble_driver(
+    asked: MemorySpecification, storage: ExperimentStorage, *, reuse: Callable[[str], bool], keep: bool = True
+) -> MemoryDriver:
+    """What the lifecycle of runs drives such a run by."""
+    return MemoryDriver(assemble(asked, storage, reuse=reuse, keep=keep))
+
+
+def assemble(
+    asked: MemorySpecification, storage: ExperimentStorage, *, reuse: Callable[[str], bool], keep: bool = True
+) -> Benchmark:
+    """Everything a run is made of; every mistake is found here, before the first message. New tests are kept if `keep`."""
     for path in asked.load:
         load_user_code(path)
     config = load_config(asked)
@@ -48,7 +55,7 @@ def assemble(asked: MemorySpecification, storage: ExperimentStorage, *, reuse: C
     if asked.definitions is not None:
         defined = definitions.load_folder(Path(asked.definitions), config)
     else:
-        defined = definitions.prepare(config, storage, reuse=reuse, regenerate=asked.regenerate)
+        defined = definitions.prepare(config, storage, reuse=reuse, regenerate=asked.regenerate, keep=keep)
     # A key decides no reply, and belongs neither into the store nor into what a run is known by.
     options = redact_options(asked.agent_options or {})
     options.pop(_BOUND, None)  # nor does the most that a reply may cost
@@ -107,22 +114,6 @@ def parse_span(text: str) -> int:
     if match is None or (span := round(float(match[1]) * _UNITS[match[2].lower()])) < 1:
         raise ConfigurationError(f"spans are numbers of tokens such as 2000, 8k or 1M, got {text.strip()!r}")
     return span
-
-
-def load_user_code(path: str) -> None:
-    """Runs a Python file of the user's, which registers tests, agents or fillers; its folder can be imported from."""
-    file = Path(path).resolve()
-    if (version := (file, file.stat().st_mtime_ns if file.is_file() else 0)) in _LOADED:
-        return
-    specification = importlib.util.spec_from_file_location(file.stem, file)
-    if not file.is_file() or specification is None or specification.loader is None:
-        raise ConfigurationError(f"--load takes a Python file, got {path!r}")
-    sys.path.insert(0, str(file.parent))
-    module = importlib.util.module_from_spec(specification)
-    # Data classes look their module up by name while they are made.
-    sys.modules[file.stem] = module
-    specification.loader.exec_module(module)
-    _LOADED.add(version)
 
 
 def default_run_id(name: str, asked: MemorySpecification) -> str:

@@ -14,7 +14,6 @@ from themis.memory.clock import Clock
 from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.models import Judge
-from themis.memory.tape import REJUDGE, EventBody
 
 INTRODUCTION = (
     "Hello! Several people will talk to you in this conversation, about many things at once. Do what they ask you to "
@@ -89,38 +88,3 @@ class Benchmark:
     agent_is_free: bool = False
     # What was asked for, where a specification did; a program's own benchmark can be resumed only by that program.
     specification: MemorySpecification | None = None
-
-
-@dataclass(slots=True)
-class Spent:
-    """What was used: the sum over a tape, or over one test's part of it."""
-
-    cost_usd: float = 0.0
-    unpriced_calls: int = 0
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    agent_seconds: float = 0.0
-    judge_calls: int = 0
-    judge_cost_usd: float = 0.0
-    unpriced_judge_calls: int = 0
-    judge_seconds: float = 0.0
-    conversation_tokens: int = 0
-    turns: int = 0
-
-    def add(self, kind: str, body: EventBody) -> None:
-        """Adds a row of the tape; only replies and consultations use anything."""
-        if kind == "reply":
-            self.turns += 1
-            self.cost_usd += body.cost_usd or 0.0
-            self.unpriced_calls += body.cost_usd is None
-            self.calls += body.calls
-            self.prompt_tokens += body.prompt_tokens
-            self.completion_tokens += body.completion_tokens
-            self.agent_seconds += body.seconds
-            self.conversation_tokens += body.tokens
-        elif kind in ("consult", REJUDGE):
-            self.judge_calls += body.calls
-            self.judge_cost_usd += body.cost_usd or 0.0
-            self.unpriced_judge_calls += body.calls if body.cost_usd is None else 0
-            self.judge_seconds += body.seconds

@@ -54,13 +54,21 @@ class Clock:
             agent: Whom to show it to.
             now: The virtual time.
         """
-        if self.mode != "jump" or not agent.reads_clock:
+        if not self.moves_for(agent):
             yield
             return
         import time_machine
 
         with time_machine.travel(now, tick=True):
             yield
+
+    def moves_for(self, agent: Agent) -> bool:
+        """Whether the process's clock shows the virtual time while the agent is called.
+
+        Args:
+            agent: Who is called.
+        """
+        return self.mode == "jump" and agent.reads_clock
 
     def elapsed_since(self, now: datetime) -> timedelta:
         """How much virtual time has passed since the exchange began.

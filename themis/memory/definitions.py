@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.config.schema import MemoryConfig, MemoryTestConfig
-from themis.core.codec import canonical_json, decode, to_plain
-from themis.core.fingerprint import digest, fingerprint
+from themis.core.codec import canonical_json, decode, digest, fingerprint, to_plain
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
 from themis.core.tokens import count_tokens
@@ -45,8 +44,9 @@ def prepare(
     *,
     reuse: Callable[[str], bool],
     regenerate: bool = False,
+    keep: bool = True,
 ) -> list[Defined]:
-    """The tests of a configuration: those stored, if there are some and `reuse` agrees, else new ones."""
+    """The tests of a configuration: those stored, if there are some and `reuse` agrees, else new ones, kept if `keep`."""
     stored = storage.list_definitions(config.run_name)
     same = False
     if stored:
@@ -59,6 +59,8 @@ def prepare(
         if same and not regenerate and reuse(f"Definitions of {config.run_name!r} exist. Use them again?"):
             return load_stored(storage, config.run_name)
     made = generate(config)
+    if not keep:
+        return made
     if stored and _content(made) == stored[0].content:
         logger.warning(
             "the definitions of %s were generated anew and are identical to the stored ones; runs made with them can go on "

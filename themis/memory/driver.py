@@ -12,18 +12,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from themis.config.specification import STORED_AS, MemorySpecification
-from themis.core.codec import canonical_json, to_plain
+from themis.core.codec import canonical_json, digest, fingerprint, to_plain
 from themis.core.entities import ExperimentReport, SamplingConfig
-from themis.core.fingerprint import digest, fingerprint
 from themis.memory.benchmark import Benchmark
-from themis.memory.result_store import OVERALL, describe_test, frame_of
+from themis.memory.result_store import describe_test, frame_of
 from themis.memory.runner import AgentPool, Session
 from themis.runs.lifecycle import Driver, OpenRun
 from themis.runs.lifecycle import run as run_driver
 from themis.runs.manifest import build_reproducibility_manifest, diff_identity, manifest_hash
 from themis.runs.observers import Observer, Progress
 from themis.runs.prices import refuse_unknown_cost
-from themis.runs.report import build_report, why_not_judged
+from themis.runs.report import OVERALL, build_report, why_not_judged
 from themis.storage import ExperimentStorage
 from themis.storage.runs import Item
 from themis.storage.writing import RunDescription
@@ -79,13 +78,19 @@ class MemoryDriver(Driver):
         self._agents = AgentPool(setup)
         self._session: Session | None = None
 
+    @property
+    def metric_names(self) -> list[str]:
+        return [*dict.fromkeys(test.dataset.name for test in self._setup.tests), OVERALL]
+
     # --- what the run is ----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Makes the first agent, so that what is wrong with it is found before there is a run."""
-        agent, setup = self._agents.make_first(), self._setup
-        if setup.budget_usd is None:
-            return
+        agent = self._agents.make_first()
+        self.moves_clock = self._setup.clock.moves_for(agent)
+
+    def refuse_unknown_costs(self) -> None:
+        agent, setup = self._agents.first, self._setup
         if not setup.agent_is_free and agent.most_cost_usd("") is None:
             refuse_unknown_cost(f"the agent {setup.agent_name!r}", agent.how_to_bound_cost)
         if setup.judge is not None and setup.judge.most_cost_usd("") is None:

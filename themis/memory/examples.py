@@ -109,6 +109,18 @@ class DatasetInterface(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has fixed scripts and needs an evaluate method")
 
+    def evaluate_example(
+        self, example: TestExample, questions: Sequence[str], responses: Sequence[AgentReply]
+    ) -> Grading:
+        """The verdict on a fixed script's answers where it takes what else was told; otherwise as `evaluate`.
+
+        Args:
+            example: The test.
+            questions: What was asked.
+            responses: The reply to each.
+        """
+        return self.evaluate(questions, responses, example.expected_responses)
+
     def callback(self, example: TestExample, log: Log) -> Grade | None:
         """For examples with `uses_callback`: called after every exchange; a grade ends the test, None goes on.
 
@@ -415,7 +427,7 @@ def _fixed_script(dataset: DatasetInterface, example: TestExample) -> Script:
     if example.uses_callback:
         yield from _until_callback(dataset, example, said[-1].log if said else None)
         return
-    verdict = dataset.evaluate(questions, responses, example.expected_responses)
+    verdict = dataset.evaluate_example(example, questions, responses)
     yield (yield from verdict) if isinstance(verdict, Generator) else verdict
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from themis.core.bounded_reading import Broken, ReadLimits
-from themis.core.codec import canonical_json, encode, to_plain
+from themis.core.codec import canonical_json, digest, encode, fingerprint, to_plain
 from themis.core.entities import GenerationRecord, ModelOutput, Result, SamplingConfig
-from themis.core.fingerprint import digest, fingerprint
 from themis.core.tokens import DEFAULT_TOKENIZER
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.actions import Grade, Message
@@ -31,9 +30,9 @@ from themis.memory.published import (
     read_task_log,
 )
 from themis.memory.rejudging import Conversation, list_heard, load_stored_example, replay
-from themis.memory.result_store import OVERALL, frame_of, score_rows
+from themis.memory.result_store import frame_of, score_rows
 from themis.runs.manifest import build_reproducibility_manifest, manifest_hash
-from themis.runs.report import build_report, summarise_run
+from themis.runs.report import OVERALL, build_report, summarise_run
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.runs import SCORED, Item, ScoreRow, batched, validate_run_id
 from themis.storage.writing import RunWriter

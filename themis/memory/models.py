@@ -47,7 +47,7 @@ class ChatModel:
     ) -> None:
         self.name = name
         self.spec = parse_model(expand_model(name), options)
-        self.sampling = SamplingConfig(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
+        self.sampling = SamplingConfig(temperature=temperature, max_tokens=max_tokens)
         executor = create_provider(self.spec.provider, options, model_identifier=self.spec.identifier)
         self.price: Price | None = (
             FREE if is_local or executor.is_local else price_of(self.spec.identifier, self.spec.provider)
@@ -68,7 +68,8 @@ class ChatModel:
         if result.record.output is None:
             error = result.record.error or ModelError("no output and no error")
             raise EvaluationError(f"{self.name}: {self._redactor.text(error.message)}")
-        cost = None if self.price is None else self.price.of(result.prompt_tokens, result.completion_tokens)
+        tokens = (result.prompt_tokens, result.completion_tokens, result.cached_tokens, result.cache_write_tokens)
+        cost = None if self.price is None else self.price.of(*tokens)
         return Reply(
             text=self._redactor.values(result.record.output.text),
             cost_usd=cost,
@@ -82,7 +83,7 @@ class ChatModel:
         return self.complete([{"role": "user", "content": prompt}])
 
     def most_cost_usd(self, prompt: str) -> float | None:
-        return None if self.price is None else self.price.of(count_tokens(prompt), self.sampling.max_tokens)
+        return None if self.price is None else self.price.most(count_tokens(prompt), self.sampling.max_tokens)
 
     def close(self) -> None:
         self._provider.close()

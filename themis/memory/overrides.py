@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from themis.core.codec import canonical_json, decode, encode, to_plain
-from themis.core.fingerprint import digest, fingerprint
+from themis.core.codec import canonical_json, decode, digest, encode, fingerprint, to_plain
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.memory.actions import Grade

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,11 +14,7 @@ from themis.memory.actions import (
     Consult,
     End,
     Fill,
-    Forget,
     Instant,
-    Intro,
-    JudgeReply,
-    Jump,
     Line,
     Listen,
     Say,
@@ -34,6 +29,7 @@ from themis.memory.filler import Filler
 from themis.memory.lookahead import Planned, Stretch
 from themis.memory.scheduler import Scheduler
 from themis.memory.script import Answer, ScriptDriver
+from themis.memory.simulation import NO_JUDGE, Simulation
 from themis.memory.tape import ConversationLog
 from themis.runs.prices import Price
 
@@ -43,7 +39,6 @@ _START = datetime(2024, 1, 1, tzinfo=UTC)
 _MOST_MESSAGES = 1_000
 # A chart of more rows has its scale above it too.
 _SCREEN_ROWS = 30
-_NO_JUDGE = JudgeReply(failure="there is no judge in a plan")
 
 
 @dataclass
@@ -128,7 +123,7 @@ def make_plan(
             isolated=isolated,
             max_message_tokens=max_message_tokens,
         )
-        _Simulation(plan, scheduler, filler, count, max_prompt_tokens).play()
+        _Planning(plan, scheduler, filler, count, max_prompt_tokens).play()
     return plan
 
 
@@ -187,77 +182,59 @@ def play_alone(example: TestExample, count: Callable[[str], int]) -> Iterator[tu
                 if action != Wait():
                     yield action, 0
             case Consult():
-                answer = _NO_JUDGE
+                answer = NO_JUDGE
         action = script.advance(answer)
     script.close()
 
 
-class _Simulation:
-    """Drives a scheduler with replies that a perfect agent would give, and adds its conversation to a plan."""
+class _Planning(Simulation):
+    """Replies as a perfect agent would, and adds the conversation to a plan."""
 
     def __init__(
         self, plan: Plan, scheduler: Scheduler, filler: Filler, count: Callable[[str], int], window: int | None
     ) -> None:
+        super().__init__(scheduler, filler, count)
         self._plan = plan
-        self._scheduler = scheduler
-        self._filler = filler
-        self._count = count
         self._window = window
-        self._log = ConversationLog()
         self._bars: dict[str, Bar] = {}
         # Tokens of the conversations before this one.
         self._offset = plan.tokens
 
     def play(self) -> None:
-        steps = self._scheduler.play()
-        answer: object = None
-        with contextlib.suppress(StopIteration):
-            while True:
-                answer = self._answer(steps.send(answer))
+        super().play()
         self._plan.bars += self._bars.values()
-        self._plan.tokens += self._scheduler.tokens
-        self._plan.virtual_time += self._scheduler.now - _START
+        self._plan.tokens += self.scheduler.tokens
+        self._plan.virtual_time += self.scheduler.now - _START
 
-    def _answer(self, step: Step) -> Answer | datetime:
+    def say(self, step: Step, message: str, filler_reply: str | None) -> str:
+        return filler_reply or step.expected.answer or _NOMINAL_REPLY
+
+    def on_exchange(self, step: Step, sent_tokens: int, said_tokens: int) -> None:
+        plan = self._plan
+        plan.exchanges += 1
+        if isinstance(step.action, Fill):
+            plan.filler_tokens += sent_tokens + said_tokens
+            plan.idle_filler_tokens += sent_tokens + said_tokens if len(self.scheduler.running) < 2 else 0
+        if not (isinstance(step.action, Fill) and step.action.presupplied):
+            plan.replies_to_generate += 1
+            prompt = step.at.tokens + sent_tokens
+            plan.prompt_tokens += prompt if self._window is None else min(prompt, self._window)
+            plan.completion_tokens += said_tokens
+        if step.test_id is not None:
+            self._bars[step.test_id].messages.append(self._offset + step.at.tokens)
+
+    def on_event(self, step: Step) -> None:
         plan = self._plan
         match step.action:
-            case Fill(number, tokens, presupplied):
-                made = self._filler.make(number, tokens)
-                reply = self._reply(step, made.text, made.reply, generated=not presupplied)
-                size = reply.tokens - step.at.tokens
-                plan.filler_tokens += size
-                plan.idle_filler_tokens += size if len(self._scheduler.running) < 2 else 0
-                return reply
-            case Say() | Ask() | Intro() | Forget() as action:
-                return self._reply(step, action.text, step.expected.answer or _NOMINAL_REPLY, generated=True)
-            case Jump(until):
-                return until
             case Consult():
                 plan.consultations += 1
-                return _NO_JUDGE
             case Begin():
                 assert step.test_id is not None
                 self._bars[step.test_id] = Bar(step.test_id, self._offset + step.at.tokens)
-                plan.most_at_once = max(plan.most_at_once, len(self._scheduler.running) + 1)
+                plan.most_at_once = max(plan.most_at_once, len(self.scheduler.running) + 1)
             case End(outcome):
                 bar = self._bars[outcome.test_id]
                 bar.ended, bar.overran = self._offset + outcome.ended.tokens, outcome.overran
-        return None
-
-    def _reply(self, step: Step, message: str, reply: str, *, generated: bool) -> AgentReply:
-        plan = self._plan
-        sent, said = self._count(message), self._count(reply)
-        plan.exchanges += 1
-        if generated:
-            plan.replies_to_generate += 1
-            prompt = step.at.tokens + sent
-            plan.prompt_tokens += prompt if self._window is None else min(prompt, self._window)
-            plan.completion_tokens += said
-        if step.test_id is not None:
-            self._bars[step.test_id].messages.append(self._offset + step.at.tokens)
-        made = step.reply(reply, message=message, tokens=sent + said, elapsed=Clock().pace, log=self._log)
-        self._log.append(Line(step.turn, step.test_id, message, reply, made.now, isinstance(step.action, Ask)))
-        return made
 
 
 def draw(plan: Plan, width: int = 72) -> str:

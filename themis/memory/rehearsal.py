@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
-from themis.memory.actions import (
-    Ask,
-    Consult,
-    End,
-    Fill,
-    Forget,
-    Intro,
-    JudgeReply,
-    Jump,
-    Line,
-    Outcome,
-    Say,
-    Step,
-)
+from themis.memory.actions import End, Fill, Outcome, Step
 from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import CalibrationAgent
 from themis.memory.benchmark import INTRODUCTION
-from themis.memory.clock import Clock
 from themis.memory.definitions import Defined
 from themis.memory.filler import Filler
 from themis.memory.planning import plan_test
 from themis.memory.scheduler import Scheduler
-from themis.memory.script import Answer
-from themis.memory.tape import ConversationLog
+from themis.memory.simulation import Simulation
 
 _START = datetime(2024, 1, 1, 9, tzinfo=UTC)
-_NO_JUDGE = JudgeReply(failure="there is no judge in a rehearsal")
 
 
 def rehearse(
@@ -63,39 +46,31 @@ def rehearse(
         introduction=INTRODUCTION,
         max_message_tokens=max_message_tokens,
     )
-    outcomes: dict[str, Outcome] = {}
-    log = ConversationLog()
+    rehearsal = _Rehearsal(agent, deaf_until_turn, scheduler, filler, count)
+    rehearsal.play()
+    return rehearsal.outcomes
 
-    def reply(step: Step, message: str, presupplied: str | None) -> Answer:
-        if step.turn <= deaf_until_turn:
-            said: str = presupplied or ""
-        else:
-            if isinstance(agent, CalibrationAgent):
-                agent.prepare(step.expected)
-            answered = agent.reply(message, turn=step.turn, now=step.at.now, presupplied=presupplied)
-            said = answered.text if isinstance(answered, Reply) else answered
-        tokens = count(message) + count(said)
-        made = step.reply(said, message=message, tokens=tokens, elapsed=Clock().pace, log=log)
-        log.append(Line(step.turn, step.test_id, message, said, made.now, isinstance(step.action, Ask)))
-        return made
 
-    def answer(step: Step) -> Answer | datetime:
-        match step.action:
-            case Fill(number, tokens, presupplied):
-                made = filler.make(number, tokens)
-                return reply(step, made.text, made.reply if presupplied else None)
-            case Say() | Ask() | Intro() | Forget() as action:
-                return reply(step, action.text, None)
-            case Jump(until):
-                return until
-            case Consult():
-                return _NO_JUDGE
-            case End(outcome):
-                outcomes[outcome.test_id] = outcome
-        return None
+class _Rehearsal(Simulation):
+    """Lets an agent answer, once it can hear."""
 
-    steps, answered = scheduler.play(), None
-    with contextlib.suppress(StopIteration):
-        while True:
-            answered = answer(steps.send(answered))
-    return outcomes
+    def __init__(
+        self, agent: Agent, deaf_until_turn: int, scheduler: Scheduler, filler: Filler, count: Callable[[str], int]
+    ) -> None:
+        super().__init__(scheduler, filler, count)
+        self._agent = agent
+        self._deaf_until_turn = deaf_until_turn
+        self.outcomes: dict[str, Outcome] = {}
+
+    def say(self, step: Step, message: str, filler_reply: str | None) -> str:
+        presupplied = filler_reply if isinstance(step.action, Fill) and step.action.presupplied else None
+        if step.turn <= self._deaf_until_turn:
+            return presupplied or ""
+        if isinstance(self._agent, CalibrationAgent):
+            self._agent.prepare(step.expected)
+        said = self._agent.reply(message, turn=step.turn, now=step.at.now, presupplied=presupplied)
+        return said.text if isinstance(said, Reply) else said
+
+    def on_event(self, step: Step) -> None:
+        if isinstance(step.action, End):
+            self.outcomes[step.action.outcome.test_id] = step.action.outcome

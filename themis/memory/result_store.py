@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from themis.core.codec import encode, to_plain
+from themis.core.codec import digest, encode, fingerprint, to_plain
 from themis.core.entities import (
     EvaluationRecord,
     GenerationRecord,
@@ -19,18 +19,15 @@ from themis.core.entities import (
     Result,
     SamplingConfig,
 )
-from themis.core.fingerprint import digest, fingerprint
 from themis.memory.actions import Grade, Outcome
-from themis.memory.benchmark import Benchmark, Spent
+from themis.memory.benchmark import Benchmark
 from themis.memory.examples import TestExample
+from themis.memory.tape import Spent
 from themis.runs.lifecycle import OpenRun
-from themis.runs.report import build_report, summarise_run
+from themis.runs.report import OVERALL, build_report, summarise_run
 from themis.storage import ExperimentStorage
 from themis.storage.runs import FAILED, SCORED, Frame, ScoreRow
 from themis.storage.writing import RunWriter
-
-# The metric that every test is scored under, besides the name of its dataset.
-OVERALL = "memory"
 
 
 class ResultStore:

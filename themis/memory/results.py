@@ -17,8 +17,8 @@ from themis.exceptions import ConfigurationError
 from themis.memory.actions import Message
 from themis.memory.examples import MEMORY_TESTS, TestResult
 from themis.memory.questions import Question, QuestionScore, find_questions
-from themis.memory.result_store import OVERALL
 from themis.memory.spans import EffectiveSpan, Point, effective_span
+from themis.runs.report import OVERALL
 from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.queries import RunReader
 

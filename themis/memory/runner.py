@@ -37,18 +37,18 @@ from themis.memory.actions import (
 )
 from themis.memory.agents.agent import Agent, Reply
 from themis.memory.agents.calibration import CalibrationAgent
-from themis.memory.benchmark import Benchmark, Spent
+from themis.memory.benchmark import Benchmark
 from themis.memory.examples import TestExample
 from themis.memory.models import NO_JUDGE, Judge
 from themis.memory.planning import plan_test
 from themis.memory.result_store import ResultStore
 from themis.memory.scheduler import Scheduler
 from themis.memory.script import Answer
-from themis.memory.tape import REJUDGE, ConversationLog, EventBody, Tape, read_body
+from themis.memory.tape import REJUDGE, ConversationLog, EventBody, Spent, Tape, read_body
 from themis.runs.lifecycle import OpenRun, Stop
 from themis.runs.observers import Progress
 from themis.runs.prices import Reservation
-from themis.storage import RunStatus
+from themis.storage import ExperimentStorage, RunStatus
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,8 @@ class Session:
         self.in_flight = 0
         self._scheduler: Scheduler | None = None
         self._lock = threading.Lock()
-        run.budget.spent_usd = self._spent_before()
+        if run.budget.is_capped:  # what earlier processes paid counts before their part of the tape is played
+            run.budget.spent_usd = read_spent_usd(self.storage, run.run_id)
 
     def play(self) -> None:
         """Holds the conversations, or what is left of them."""
@@ -129,15 +130,6 @@ class Session:
         with self._lock:
             self.spent.add(kind, body)
 
-    def _spent_before(self) -> float:
-        """What earlier processes paid, which counts before their part of the tape is played."""
-        if self.benchmark.budget_usd is None:
-            return 0.0
-        spent = Spent()
-        for row in self.storage.reader(self.benchmark.run_id).turns():
-            spent.add(row.kind, read_body(row))
-        return spent.cost_usd + spent.judge_cost_usd
-
     @contextlib.contextmanager
     def paying(self, most_usd: float | None) -> Iterator[Reservation]:
         """Sets aside the most that an exchange may cost while it is made; the run stops where too little is left."""
@@ -182,6 +174,14 @@ class Session:
         }
 
 
+def read_spent_usd(storage: ExperimentStorage, run_id: str) -> float:
+    """What the conversations of a run have cost so far, judges included: the sums beside a run lag behind its tape."""
+    spent = Spent()
+    for row in storage.reader(run_id).turns():
+        spent.add(row.kind, read_body(row))
+    return spent.cost_usd + spent.judge_cost_usd
+
+
 class AgentPool:
     """Makes the agent of each conversation; the first before there is a run."""
 
@@ -193,7 +193,12 @@ class AgentPool:
         tests = self._setup.tests
         name = self._name(tests[0].test_id if self._setup.isolated and tests else None)
         self._ready[name] = self._setup.make_agent(name)
-        return self._ready[name]
+        return self.first
+
+    @property
+    def first(self) -> Agent:
+        """The agent that was made first, while it has not been taken."""
+        return next(iter(self._ready.values()))
 
     def take(self, conversation_id: str | None) -> Agent:
         name = self._name(conversation_id)
@@ -220,7 +225,7 @@ class _PaidJudge:
         self._session = session
 
     def answer(self, prompt: str) -> Reply:
-        most = None if self._session.benchmark.budget_usd is None else self._judge.most_cost_usd(prompt)
+        most = self._judge.most_cost_usd(prompt) if self._session.run.budget.is_capped else None
         with self._session.paying(most) as paid:
             said = self._judge.answer(prompt)
             paid.cost_usd = said.cost_usd
@@ -369,7 +374,7 @@ class _Conversation:
 
     def _most_cost_usd(self, message: str, presupplied: str | None) -> float | None:
         benchmark = self._benchmark
-        if benchmark.budget_usd is None or benchmark.agent_is_free:
+        if not self._session.run.budget.is_capped or benchmark.agent_is_free:
             return 0.0
         if presupplied is not None and not self._charges_presupplied:
             return 0.0

@@ -5,7 +5,7 @@ The scheduler answers from a conversation, `planning` as a perfect agent would, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from themis.memory.actions import Action, AgentReply, Consult, Grade, Instant, JudgeReply, Listen, Script
 
@@ -67,7 +67,10 @@ class ScriptDriver:
     def _send(self, answer: Answer) -> Action | None:
         try:
             if self._script is None:
-                self._script = self._play()
+                script = self._play()
+                if not isinstance(script, Generator):
+                    raise TypeError(f"a script yields its actions, and this one returned {type(script).__name__}")
+                self._script = script
             action = self._script.send(answer)
         except StopIteration:
             return None

@@ -28,8 +28,7 @@ from themis.config.specification import MemorySpecification
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.memory import definitions
-from themis.memory.assembling import assemble, default_run_id, load_config, parse_span
-from themis.memory.driver import MemoryDriver
+from themis.memory.assembling import assemble_driver, default_run_id, load_config, parse_span
 from themis.memory.report import RunView, read_view, ways_of_judging
 from themis.memory.report.charts import SpanPoint, SpanSeries
 from themis.memory.results import (
@@ -241,7 +240,7 @@ def _run(sweep: Sweep, location: str, one: SweepRun) -> str | None:
     storage = ExperimentStorage(location)
     try:
         request = _request(sweep, one.agent, one.span_tokens, one.seed)
-        driver = MemoryDriver(assemble(request, storage, reuse=lambda question: True))
+        driver = assemble_driver(request, storage, reuse=lambda question: True)
         if storage.run_exists(one.run_id):
             start_or_resume(driver, storage)
             if storage.get_run(one.run_id).status is RunStatus.COMPLETED:
@@ -274,9 +273,14 @@ def _request(sweep: Sweep, agent: str, span_tokens: int, seed: int) -> MemorySpe
 
 def read_sweep(sweep: Sweep, storage: ExperimentStorage) -> SweepReport:
     """The runs that are there, by agent."""
-    found: dict[str, list[tuple[SweepRun, RunView]]] = {agent: [] for agent in sweep.agents}
+    return read_runs(plan_sweep(sweep), storage)
+
+
+def read_runs(runs: Sequence[SweepRun], storage: ExperimentStorage) -> SweepReport:
+    """The same for runs under whatever ids: an experiment's have its name."""
+    found: dict[str, list[tuple[SweepRun, RunView]]] = {one.agent: [] for one in runs}
     missing = []
-    for one in plan_sweep(sweep):
+    for one in runs:
         if storage.run_exists(one.run_id) and storage.reader(one.run_id).has_dataset:
             found[one.agent].append((one, read_view(storage, one.run_id)))
         else:

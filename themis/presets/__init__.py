@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import themis.presets.catalogue  # noqa: F401 - its benchmarks register themselves
 from themis.presets.benchmarks import (
     BenchmarkPreset,
     create_dataset,

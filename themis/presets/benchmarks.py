@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from themis.core.entities import SamplingConfig
 from themis.core.files import atomic_write, file_sha256
 from themis.core.registry import Registry
 from themis.evaluation.metrics import METRICS
 from themis.evaluation.pipeline import EvaluationPipeline
+from themis.evaluation.resolve import resolve_metric
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import Extractor, Metric
@@ -44,6 +45,29 @@ RawRows = Callable[[], Iterable[Raw]]
 Generator = Callable[[int | None], Iterable[Raw]]
 
 
+@dataclass(frozen=True)
+class PresetMetrics(Sequence[Metric]):
+    """A benchmark's metrics as objects, looked up when they are gone through; `written` has them as they were named.
+
+    >>> [metric.name for metric in PresetMetrics(("exact_match", "f1"))]
+    ['ExactMatch', 'F1']
+    """
+
+    written: tuple[Metric | str | type[Metric], ...]
+
+    @overload
+    def __getitem__(self, place: int) -> Metric: ...
+    @overload
+    def __getitem__(self, place: slice) -> PresetMetrics: ...
+    def __getitem__(self, place: int | slice) -> Metric | PresetMetrics:
+        if isinstance(place, slice):
+            return PresetMetrics(self.written[place])
+        return resolve_metric(self.written[place])
+
+    def __len__(self) -> int:
+        return len(self.written)
+
+
 @dataclass
 class BenchmarkPreset:
     """Rows, prompt, extractor and metrics under one name, as `evaluate` runs them.
@@ -51,8 +75,9 @@ class BenchmarkPreset:
     Args:
         name: Under which it is registered and stored.
         prompt_template: How the model is asked; its fields are those of a row.
-        metrics: Objects, classes or registered names; names are looked up when they are used. Where a model grades, it is
-            written `{judge}`, as in `answer_judge(model='{judge}')`, and the user names it.
+        metrics: Objects, classes or registered names; names are looked up when they are used, so that the attribute gives
+            objects: `[metric.name for metric in preset.metrics]`. Where a model grades, it is written `{judge}`, as in
+            `answer_judge(model='{judge}')`, and the user names it.
         extractor: The same, for what reads the answer in a reply.
         dataset_loader: Takes the limit (None for all rows) and returns the rows.
         metadata_fields: Fields of a row that the metrics are given.
@@ -95,6 +120,14 @@ class BenchmarkPreset:
     version: str = "1"
     protocol_source: str = OWN
 
+    def __post_init__(self) -> None:
+        self.metrics = PresetMetrics(self.written_metrics)
+
+    @property
+    def written_metrics(self) -> tuple[Metric | str | type[Metric], ...]:
+        """The metrics as they were given, names as names."""
+        return self.metrics.written if isinstance(self.metrics, PresetMetrics) else tuple(self.metrics)
+
     @property
     def protocol(self) -> Protocol:
         """Everything of it that decides its figure, as data."""
@@ -109,8 +142,10 @@ class BenchmarkPreset:
             attempts=self.attempts,
             reducer=self.reducer,
             extractor=part_name(self.extractor),
-            metrics=tuple(part_name(metric) for metric in self.metrics),
-            aggregation=tuple((part_name(one), name) for one in self.metrics if (name := _aggregation_name(one))),
+            metrics=tuple(part_name(metric) for metric in self.written_metrics),
+            aggregation=tuple(
+                (part_name(one), name) for one in self.written_metrics if (name := _aggregation_name(one))
+            ),
             scoring=self.scoring,
         )
 
@@ -231,6 +266,7 @@ class CatalogueBenchmark(BenchmarkPreset):
     dataset_loader: DatasetLoader = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.prompt_template = PromptTemplate(name=self.name, template=self.prompt)
         self.dataset_loader = self._load
 
@@ -363,6 +399,14 @@ class _BenchmarkRows:
     def __iter__(self) -> Iterator[Row]:
         return itertools.islice(self._all(), self.limit)
 
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
+        # A source's row may make several rows or none, so that only who goes through them knows.
+        return sum(1 for _ in self)
+
     def _all(self) -> Iterator[Row]:
         for index, raw in enumerate(self.raw()):
             try:
@@ -384,7 +428,7 @@ def _verify_copy(file: Path) -> None:
 
 # --- benchmarks by name -----------------------------------------------------------------------------------------------
 
-BENCHMARKS: Registry[BenchmarkPreset] = Registry("benchmark")
+BENCHMARKS: Registry[BenchmarkPreset] = Registry("benchmark", "themis.presets.catalogue:CATALOGUE")
 # Benchmarks of other projects, as PROJECT:NAME: a function of the whole name, the task's options and a local folder of data.
 BenchmarkFinder = Callable[[str, Options | None, str | Path | None], BenchmarkPreset]
 FAMILIES: Registry[BenchmarkFinder] = Registry(
@@ -436,6 +480,10 @@ def get_benchmark_preset(
         return found.read_from(data=data, sample=True) if sample else found
     if options:
         raise ConfigurationError(f"task options are of tasks of lm-eval, as lm-eval:TASK; {name!r} is none")
+    if re.fullmatch(r"[\w-]+/[\w.-]+", name) and name not in BENCHMARKS:
+        raise ConfigurationError(
+            f"there is no benchmark, file or folder {name!r}; a dataset of the Hugging Face Hub is hf://{name}/SPLIT"
+        )
     preset = BENCHMARKS.get(name)
     return preset if data is None and not sample else preset.read_from(data=data, sample=sample)
 
@@ -534,7 +582,7 @@ def _write_rows(path: Path, rows: Iterable[Raw]) -> tuple[int, str]:
 
 # --- datasets by name -------------------------------------------------------------------------------------------------
 
-DATASETS: Registry[DatasetFactory] = Registry("dataset")
+DATASETS: Registry[DatasetFactory] = Registry("dataset", "themis.presets.catalogue:DATASETS")
 _OPTIONS = {"limit", "data", "sample"}
 
 

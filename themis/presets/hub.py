@@ -7,12 +7,14 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from themis.core.registry import import_extra
-from themis.exceptions import DatasetError
+from themis.exceptions import ConfigurationError, DatasetError
 from themis.presets.fields import Row
+from themis.presets.loading import FileRows, readable_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,43 @@ class HubDataset:
         several = f"{len(self.configs)} configurations" if self.configs else None
         parts = (several or self.config or self.data_dir, self.split)
         return f"{self.dataset} ({', '.join(part for part in parts if part)})"
+
+
+# How a split of any dataset is named where rows are asked for.
+HUB_PREFIX = "hf://"
+
+
+def parse_hub_address(address: str) -> HubDataset:
+    """`hf://owner/name[@revision][/config]/split` as what to load.
+
+    >>> parse_hub_address("hf://openai/gsm8k@main/socratic/train[:100]")
+    HubDataset(dataset='openai/gsm8k', split='train[:100]', config='socratic', configs=(), revision='main', data_files=(), \
+data_dir=None, gated=False)
+    """
+    parts = address.removeprefix(HUB_PREFIX).split("/")
+    if len(parts) not in (3, 4) or not all(parts):
+        lacks = "names no split" if len(parts) == 2 and all(parts) else "is no address of a dataset's split"
+        raise ConfigurationError(
+            f"{address!r} {lacks}; write hf://owner/name/split, or hf://owner/name/config/split where the dataset has "
+            "configurations, such as hf://openai/gsm8k/main/test"
+        )
+    name, _, revision = parts[1].partition("@")
+    return HubDataset(
+        dataset=f"{parts[0]}/{name}",
+        split=parts[-1],
+        config=parts[2] if len(parts) == 4 else None,
+        revision=revision or None,
+    )
+
+
+@lru_cache(maxsize=8)
+def load_address(address: str) -> HubRows:
+    """The rows of an address; the same that another run of this process has loaded."""
+    otherwise = (
+        "Ways on: load it where there is a connection and copy the folder HF_HOME from there; or save it there with "
+        "save_to_disk and give that folder in place of the address; or name a mirror in HF_ENDPOINT"
+    )
+    return hub_rows(parse_hub_address(address), otherwise=otherwise)
 
 
 @dataclass(frozen=True)
@@ -74,6 +113,26 @@ def _name_subsets(found: Sequence[Iterable[Row]], configs: Sequence[str]) -> Ite
     for config, rows in zip(configs, found, strict=True):
         for row in rows:
             yield {"subset": config, **row}
+
+
+def folder_rows(folder: Path) -> Iterable[Row]:
+    """The rows of a folder: what `save_to_disk` of `datasets` wrote, or files of rows of one split."""
+    if (folder / "state.json").is_file():
+        return saved_rows(folder)
+    splits = sorted(part.name for part in folder.iterdir() if (part / "state.json").is_file())
+    if not splits:
+        files = readable_files(folder)
+        splits = sorted({found[1].lower() for file in files if (found := _SPLIT.search(file.stem))})
+        splits = splits if len(splits) > 1 else []
+    if splits:
+        raise DatasetError(
+            f"{str(folder)!r} holds the splits {', '.join(splits)}; name the files or the folder of one of them"
+        )
+    return FileRows(folder)
+
+
+# The split that a file is of, as the Hub's files are called: train-00000-of-00002.parquet.
+_SPLIT = re.compile(r"^(train|test|validation|valid|dev)(?=$|[-_.])", re.IGNORECASE)
 
 
 def saved_rows(folder: Path) -> Iterable[Row]:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,9 @@ MANIFEST_SUFFIX = ".manifest.json"
 # A group of rows in a Parquet file may have this size unpacked, or this many times the size of the file.
 _ROW_GROUP_BYTES = 256 * 2**20
 _MOST_TIMES = 200
+
+# What may stand before the first character that says something.
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 def read_rows(path: str | Path) -> Iterator[Row]:
@@ -53,10 +57,40 @@ def read_rows(path: str | Path) -> Iterator[Row]:
         return (row for each in files for row in read_rows(each))
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
+        is_experiment = file.suffix.lower() in (".yml", ".yaml")
         raise DatasetError(
             f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; rows are read from {_format_suffixes()} files"
+            + ("; an experiment's file is for `themis run`" if is_experiment else "")
         )
-    return reader(file)
+    return reader(file, str(file))
+
+
+def detect_format(start: bytes) -> str:
+    """The format of rows by their beginning, as `read_rows_as` takes it: JSON in any form, a table with tabs or commas, Parquet.
+
+    Args:
+        start: The first bytes, with the whole first line of a table.
+
+    >>> detect_format(b"question\\tanswer\\n2 + 2\\t4\\n")
+    'tsv'
+    """
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    start = start.lstrip(_BLANK)
+    if start.startswith((b"[", b"{")):
+        return "json"
+    return "tsv" if b"\t" in start.partition(b"\n")[0] else "csv"
+
+
+def read_rows_as(format_name: str, path: Path, name: str) -> Iterator[Row]:
+    """The rows of a file whose own name says nothing of it.
+
+    Args:
+        format_name: `jsonl`, `json`, `csv`, `tsv` or `parquet`.
+        path: The file.
+        name: What errors call it.
+    """
+    return _READERS[f".{format_name}"](path, name)
 
 
 @dataclass(frozen=True)
@@ -91,27 +125,26 @@ def _format_suffixes() -> str:
     return ", ".join(READABLE_SUFFIXES)
 
 
-def _read_jsonl(path: Path) -> Iterator[Row]:
+def _read_jsonl(path: Path, name: str) -> Iterator[Row]:
     # Lines are divided by \n alone: other separators of Unicode may stand inside a text.
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if text := line.strip():
-                yield _require_object(_parse_json(text, path, number), path, number)
+                yield _require_object(_parse_json(text, name, number), name, number)
 
 
-def _read_json(path: Path) -> Iterator[Row]:
+def _read_json(path: Path, name: str) -> Iterator[Row]:
     """An array of objects; an object that holds one; or JSON Lines under a name that does not say so."""
     with path.open("rb") as file:
-        start = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start.startswith(b"["):
-        return _read_array(path)
-    first_line = start.partition(b"\n")[0]
-    if _is_json(first_line):
-        return _read_jsonl(path)
-    return _read_wrapped_array(path)
+        start = file.read(4096).lstrip(_BLANK)
+        if start.startswith(b"["):
+            return _read_array(path, name)
+        first_line, _, rest = start.partition(b"\n")
+        first_line += b"" if rest else file.readline()
+    return _read_jsonl(path, name) if _is_json(first_line) else _read_wrapped_array(path, name)
 
 
-def _read_array(path: Path) -> Iterator[Row]:
+def _read_array(path: Path, name: str) -> Iterator[Row]:
     """Item after item, so that a file larger than memory can be read."""
     decoder = json.JSONDecoder()
     try:
@@ -120,9 +153,9 @@ def _read_array(path: Path) -> Iterator[Row]:
             window.skip("[")
             while window.next_character() != "]":
                 line = window.line
-                yield _require_object(window.decode(decoder, path), path, line)
+                yield _require_object(window.decode(decoder, name), name, line)
     except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+        raise DatasetError(f"{name}: not UTF-8: {error.reason} at byte {error.start}") from error
 
 
 class _Window:
@@ -147,12 +180,12 @@ class _Window:
     def skip(self, opening: str) -> None:
         self._move(self._text.index(opening, self._at) + 1)
 
-    def decode(self, decoder: json.JSONDecoder, path: Path) -> object:
+    def decode(self, decoder: json.JSONDecoder, name: str) -> object:
         while True:
             try:
                 value, end = decoder.raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as error:
-                wrong = _invalid_json(path, self.line - self._text.count("\n", 0, self._at), error)
+                wrong = _invalid_json(name, self.line - self._text.count("\n", 0, self._at), error)
                 # Cut off by the window, or wrong: only the end of the file can tell.
                 if self._grow():
                     continue
@@ -175,19 +208,19 @@ class _Window:
 _GAP = re.compile(r"[\s,]*")
 
 
-def _invalid_json(path: Path, first_line: int, error: Exception) -> DatasetError:
+def _invalid_json(name: str, first_line: int, error: Exception) -> DatasetError:
     if isinstance(error, json.JSONDecodeError):
         line = first_line + error.lineno - 1
-        return DatasetError(f"{path}, line {line}: not valid JSON: {error.msg} (column {error.colno})")
-    return DatasetError(f"{path}, line {first_line}: not valid JSON: {error}")
+        return DatasetError(f"{name}, line {line}: not valid JSON: {error.msg} (column {error.colno})")
+    return DatasetError(f"{name}, line {first_line}: not valid JSON: {error}")
 
 
-def _read_wrapped_array(path: Path) -> Iterator[Row]:
-    whole = _parse_json(path.read_bytes(), path, 1)
+def _read_wrapped_array(path: Path, name: str) -> Iterator[Row]:
+    whole = _parse_json(path.read_bytes(), name, 1)
     lists = [(key, value) for key, value in whole.items() if _is_rows(value)] if isinstance(whole, dict) else []
     if len(lists) != 1:
         found = f"an object with the keys {', '.join(whole)}" if isinstance(whole, dict) else type(whole).__name__
-        raise DatasetError(f"{path}: expected an array of objects, or an object that holds one; found {found}")
+        raise DatasetError(f"{name}: expected an array of objects, or an object that holds one; found {found}")
     yield from lists[0][1]
 
 
@@ -202,46 +235,46 @@ def _is_json(line: bytes) -> bool:
         return False
 
 
-def _parse_json(text: bytes, path: Path, line: int) -> object:
+def _parse_json(text: bytes, name: str, line: int) -> object:
     try:
         return json.loads(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}, line {line}: not UTF-8: {error.reason} at byte {error.start}") from error
+        raise DatasetError(f"{name}, line {line}: not UTF-8: {error.reason} at byte {error.start}") from error
     except (ValueError, RecursionError) as error:
-        raise _invalid_json(path, line, error) from error
+        raise _invalid_json(name, line, error) from error
 
 
-def _require_object(value: object, path: Path, line: int) -> Row:
+def _require_object(value: object, name: str, line: int) -> Row:
     if not isinstance(value, dict):
-        raise DatasetError(f"{path}, line {line}: a row is an object with named fields, found {type(value).__name__}")
+        raise DatasetError(f"{name}, line {line}: a row is an object with named fields, found {type(value).__name__}")
     return value
 
 
-def _read_csv(path: Path) -> Iterator[Row]:
+def _read_table(path: Path, name: str, *, delimiter: str) -> Iterator[Row]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+            table = csv.reader(file, delimiter=delimiter, strict=True)
             names = next(table, [])
-            doubled = sorted({name for name in names if names.count(name) > 1})
+            doubled = len(set(names)) < len(names)
             if not names or doubled:
                 raise DatasetError(
-                    f"{path}: the first line must name each column once, it says {', '.join(names) or 'nothing'}"
+                    f"{name}: the first line must name each column once, it says {', '.join(names) or 'nothing'}"
                 )
             if len(names) == 1 and (other := next((mark for mark in ";\t|," if mark in names[0]), None)):
                 raise DatasetError(
-                    f"{path}: its columns seem to be separated by {other!r}; a .csv file has commas, a .tsv file tabs"
+                    f"{name}: its columns seem to be separated by {other!r}; a .csv file has commas, a .tsv file tabs"
                 )
             for cells in table:
                 if len(cells) not in (0, len(names)):
                     raise DatasetError(
-                        f"{path}, line {table.line_num}: {len(cells)} cells, but the first line names {len(names)} columns"
+                        f"{name}, line {table.line_num}: {len(cells)} cells, but the first line names {len(names)} columns"
                     )
                 if cells:
-                    yield {name: _parse_cell(cell) for name, cell in zip(names, cells, strict=True)}
+                    yield {column: _parse_cell(cell) for column, cell in zip(names, cells, strict=True)}
     except csv.Error as error:
-        raise DatasetError(f"{path}, line {table.line_num}: not valid CSV: {error}") from error
+        raise DatasetError(f"{name}, line {table.line_num}: not valid CSV: {error}") from error
     except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
+        raise DatasetError(f"{name}: not UTF-8: {error.reason} at byte {error.start}") from error
 
 
 def _parse_cell(cell: str) -> object:
@@ -254,36 +287,36 @@ def _parse_cell(cell: str) -> object:
     return cell
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
-    parquet = import_extra("pyarrow.parquet", "hub", f"reading {path.name}")
+def _read_parquet(path: Path, name: str) -> Iterator[Row]:
+    parquet = import_extra("pyarrow.parquet", "hub", f"reading {name}")
     try:
         with parquet.ParquetFile(path) as file:
-            _refuse_burst(path, file.metadata)
+            _refuse_burst(path, name, file.metadata)
             for batch in file.iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
     except DatasetError:
         raise
     except (OSError, ValueError) as error:
-        raise DatasetError(f"{path}: not a readable Parquet file: {error}") from error
+        raise DatasetError(f"{name}: not a readable Parquet file: {error}") from error
 
 
-def _refuse_burst(path: Path, metadata: Any) -> None:
+def _refuse_burst(path: Path, name: str, metadata: Any) -> None:
     """Memory depends on the largest group of rows, and a few kilobytes can be packed to become gigabytes."""
     largest = max((metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0)
     packed = path.stat().st_size
     if largest > max(_ROW_GROUP_BYTES, _MOST_TIMES * packed):
         raise DatasetError(
-            f"{path} has {packed:,} bytes, of which a group of rows would become {largest:,}; at most {_MOST_TIMES} times "
+            f"{name} has {packed:,} bytes, of which a group of rows would become {largest:,}; at most {_MOST_TIMES} times "
             "as much is unpacked. If you trust it, write it again with smaller row groups"
         )
 
 
-_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+_READERS: dict[str, Callable[[Path, str], Iterator[Row]]] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".json": _read_json,
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
+    ".csv": partial(_read_table, delimiter=","),
+    ".tsv": partial(_read_table, delimiter="\t"),
     ".parquet": _read_parquet,
 }
 READABLE_SUFFIXES = tuple(_READERS)

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 from themis.core.tokens import DEFAULT_TOKENIZER, count_prompt_tokens
 from themis.exceptions import DatasetError
 from themis.generation.templates import PromptTemplate
 from themis.runs.prices import Price, max_completion_tokens
 
-__all__ = ["Estimate", "estimate_run"]
+__all__ = ["Estimate", "add_judge", "estimate_run"]
 
 # Beyond this many rows the rest is assumed to be like them.
 _COUNTED_ROWS = 5_000
+# What most batches take.
+_BATCH_MINUTES = 60.0
+# What a judge is told beside the question and the answer, and how long a verdict is.
+_INSTRUCTION_TOKENS = 250
+_VERDICT_TOKENS = 100
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """`most_usd` is what it costs if every answer is as long as allowed; `likely_usd` with the assumed length."""
+    """`most_usd` is what it costs if every answer is as long as allowed; `likely_usd` with the assumed length.
+
+    `calls` and tokens are the model's; judges are asked besides, and are in the dollars.
+    """
 
     rows: int
     calls: int
@@ -31,10 +38,11 @@ class Estimate:
     most_usd: float | None
     minutes: float
     assumptions: tuple[str, ...]
+    judge_calls: int = 0
 
 
 def estimate_run(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     template: PromptTemplate,
     *,
     price: Price | None,
@@ -44,6 +52,7 @@ def estimate_run(
     limit: int | None = None,
     answer_tokens: int | None = None,
     seconds_per_call: float = 2.0,
+    in_batch: bool = False,
 ) -> Estimate:
     counted = tokens = total = 0
     for row in islice(iter(rows), limit):
@@ -62,7 +71,9 @@ def estimate_run(
     assumptions = (
         f"prompts counted with {DEFAULT_TOKENIZER}" + (f" over the first {counted} rows" if counted < total else ""),
         f"answers of {likely_each} tokens, at most {most_each}",
-        f"{seconds_per_call:g} s a call, {workers} at a time, no retries",
+        "batches that take an hour; they may take a day"
+        if in_batch
+        else f"{seconds_per_call:g} s a call, {workers} at a time, no retries",
         *((price.source,) if price is not None and price.source else ()),
     )
     return Estimate(
@@ -72,7 +83,30 @@ def estimate_run(
         likely_completion_tokens=likely_each * calls,
         most_completion_tokens=most_each * calls,
         likely_usd=None if price is None else price.of(prompt, likely_each * calls),
-        most_usd=None if price is None else price.of(prompt, most_each * calls),
-        minutes=calls * seconds_per_call / max(1, workers) / 60,
+        most_usd=None if price is None else price.most(prompt, most_each * calls),
+        minutes=_BATCH_MINUTES if in_batch else calls * seconds_per_call / max(1, workers) / 60,
         assumptions=assumptions,
+    )
+
+
+def add_judge(estimate: Estimate, *, price: Price | None, max_tokens: int, questions: int = 1) -> Estimate:
+    """The same with a judge that is asked so many questions about every answer."""
+    calls = estimate.calls * questions
+    shown = estimate.prompt_tokens + _INSTRUCTION_TOKENS * estimate.calls
+    likely = most = None
+    if price is not None and estimate.likely_usd is not None and estimate.most_usd is not None:
+        verdict = min(_VERDICT_TOKENS, max_completion_tokens(max_tokens))
+        likely = estimate.likely_usd + price.of(
+            questions * (shown + estimate.likely_completion_tokens), verdict * calls
+        )
+        most = estimate.most_usd + price.of(
+            questions * (shown + estimate.most_completion_tokens), max_completion_tokens(max_tokens) * calls
+        )
+    assumed = f"a judge asked {calls:,} times, verdicts of {_VERDICT_TOKENS} tokens"
+    return replace(
+        estimate,
+        judge_calls=estimate.judge_calls + calls,
+        likely_usd=likely,
+        most_usd=most,
+        assumptions=(*estimate.assumptions, assumed),
     )

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from themis.core.codec import canonical_json
-from themis.core.fingerprint import digest
+from themis.core.codec import canonical_json, digest
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.judge_rates import JudgeRates, Judgment, judge_rates
 from themis.evaluation.pipeline import EvaluationPipeline

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from themis.core.codec import decode, encode
+from themis.core.codec import decode, digest, encode, fingerprint
 from themis.core.entities import (
     EvaluationRecord,
     ExperimentReport,
@@ -24,7 +24,6 @@ from themis.core.entities import (
     PromptSpec,
     Result,
 )
-from themis.core.fingerprint import digest, fingerprint
 from themis.core.redaction import Redactor
 from themis.core.tokens import count_tokens
 from themis.core.values import HOOK
@@ -82,27 +81,47 @@ def connect_judges(
     engines: list[Engine] = []
     with ExitStack() as stack:
         for judge in find_judges(metrics):
-            spec = parse_model(judge.model, judge.options)
-            executor = create_provider(spec.provider, judge.options, model_identifier=spec.identifier)
+            spec = parse_model(judge.model, judge.provider_options)
+            executor = create_provider(spec.provider, judge.provider_options, model_identifier=spec.identifier)
             identity = call_identity(
                 provider=spec.provider,
                 model=spec.identifier,
-                options=judge.options,
+                options=judge.provider_options,
                 sampling=judge.sampling,
                 seed=None,
             )
             calls = stack.enter_context(closing(BlockingProvider(executor, settings.timeout_seconds)))
             price = price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
-            if budget is not None and budget.is_capped and price is None:
-                refuse_unknown_cost(f"the judge {judge.name}, {spec.identifier!r}")
             engine = Engine(calls, replace(settings, counts_tokens=is_paid(price)))
             ask = _CachedJudgeClient(
                 spec, judge.sampling, fingerprint(identity), engine, storage, writer, price, budget
             )
-            ask.redactor = Redactor(judge.options)
+            ask.redactor = Redactor(judge.provider_options)
             judge.bind(ask)
             engines.append(engine)
         yield engines
+
+
+def check_judges(metrics: Sequence[Metric]) -> None:
+    """Raises where a metric asks a model that cannot be asked: of an unknown name, without its key."""
+    for judge in find_judges(metrics):
+        spec = parse_model(judge.model, judge.provider_options)
+        create_provider(spec.provider, judge.provider_options, model_identifier=spec.identifier)
+
+
+def refuse_unpriced_judges(metrics: Sequence[Metric]) -> None:
+    """Raises where a metric asks a model whose price is not known."""
+    for judge in find_judges(metrics):
+        if price_of_judge(judge.model, judge.provider_options) is None:
+            named = parse_model(judge.model, judge.provider_options).identifier
+            refuse_unknown_cost(f"the judge {judge.name}, {named!r}")
+
+
+def price_of_judge(model: str, options: Mapping[str, object]) -> Price | None:
+    """What the tokens of a judge's model cost, where that is known."""
+    spec = parse_model(model, options)
+    executor = create_provider(spec.provider, options, model_identifier=spec.identifier)
+    return price_of(spec.identifier, spec.provider, is_local=bool(getattr(executor, "is_local", False)))
 
 
 class JudgingQueue(Caller):
@@ -267,7 +286,9 @@ class _CachedJudgeClient:
         """The result with what it cost, if the budget allows the most that it could."""
         if self._budget is None or self._price is None or not self._budget.is_capped:
             return self._complete(request)
-        most = self._price.of(count_tokens(request.task.prompt.text), max_completion_tokens(self._sampling.max_tokens))
+        most = self._price.most(
+            count_tokens(request.task.prompt.text), max_completion_tokens(self._sampling.max_tokens)
+        )
         # Many threads ask at once: what each may spend is set aside before it does.
         with self._budget.reserving(most) as reserved:
             if reserved is None:
@@ -278,7 +299,7 @@ class _CachedJudgeClient:
 
     def _complete(self, request: Request) -> Result:
         result = self._engine.complete(request)
-        tokens = (result.prompt_tokens, result.completion_tokens)
+        tokens = (result.prompt_tokens, result.completion_tokens, result.cached_tokens, result.cache_write_tokens)
         result.cost_usd = None if self._price is None else self._price.of(*tokens)
         return result
 

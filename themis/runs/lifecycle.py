@@ -23,12 +23,20 @@ from typing import NoReturn
 from themis.config.specification import STORED_AS, Specification
 from themis.core.entities import EvaluationRecord, ExperimentReport, GenerationRecord, Result
 from themis.core.redaction import Redactor, redact_text
-from themis.exceptions import ConfigurationError, RunFailedError, RunInterrupted, StorageError, ThemisError
+from themis.exceptions import (
+    ConfigurationError,
+    RunBusyError,
+    RunFailedError,
+    RunInterrupted,
+    StorageError,
+    ThemisError,
+)
 from themis.runs.observers import Observer, Progress, RunStart
 from themis.runs.prices import Budget
 from themis.runs.report import build_report, summarise_run, why_not_answered, why_not_judged
 from themis.runs.resuming import how_to_resume, say_how_to_resume
 from themis.storage import ExperimentStorage, RunStatus
+from themis.storage.batches import read_open_batches
 from themis.storage.queries import RunReader
 from themis.storage.runs import Item
 from themis.storage.writing import RunDescription, RunWriter
@@ -69,8 +77,20 @@ class Driver(ABC):
     def stop(self, *, at_once: bool) -> int:
         """Starts nothing new; returns how many calls are still in flight. Called from any thread."""
 
+    # While it works, the clock of the whole process may show another time: nothing may run beside it.
+    moves_clock: bool = False
+
+    @property
+    def metric_names(self) -> list[str]:
+        """What its items will be scored by."""
+        return []
+
     def check(self) -> None:
         """Finds what is wrong with the machine or the inputs before there is a run."""
+        return
+
+    def refuse_unknown_costs(self) -> None:
+        """Raises where somebody would be called whose price is not known: a budget could not bind. `check` was called."""
         return
 
     def close(self) -> None:
@@ -88,6 +108,10 @@ class Driver(ABC):
     def progress(self) -> Progress:
         """How work stands."""
         return Progress()
+
+    def say_what_goes_on(self, run: OpenRun) -> str:
+        """What others go on with when the run has stopped, in sentences; empty where nothing does."""
+        return ""
 
     def report(self, run: OpenRun) -> ExperimentReport:
         """The report of the run as it is stored."""
@@ -120,6 +144,7 @@ def run(
     *,
     on_result: Callable[[GenerationRecord], object] | None = None,
     stop_when: Callable[[EvaluationRecord], str | None] | None = None,
+    within: Budget | None = None,
 ) -> ExperimentReport:
     """Starts a run or goes on with it, and reports on all of it, whatever kind it is.
 
@@ -129,6 +154,7 @@ def run(
         observers: Told of everything after it is stored.
         on_result: Called with each item's record after it is stored; an exception ends the run.
         stop_when: Called with each item's verdict; a text ends the run, as the reason.
+        within: The budget that this run shares with others.
 
     Raises:
         ConfigurationError: The run exists with other inputs, or cannot be made as it is asked for; nothing was called.
@@ -139,8 +165,10 @@ def run(
         driver.check()
         reusable = start_or_resume(driver, storage)
         with _open_for_writing(str(driver.specification.run_id), storage) as writer:
-            opened = OpenRun(driver, storage, writer, observers, reusable)
+            opened = OpenRun(driver, storage, writer, observers, reusable, within)
             opened.on_result, opened.stop_when = on_result, stop_when
+            if opened.budget.is_capped:
+                driver.refuse_unknown_costs()
             with driver.connect(opened):
                 opened.is_resumed = _store_items(driver, storage, writer)
                 return opened.live()
@@ -151,33 +179,69 @@ def start_or_resume(driver: Driver, storage: ExperimentStorage) -> list[int]:
     asked = driver.specification
     run_id = str(asked.run_id)
     exists = storage.run_exists(run_id)
-    if exists and (kind := storage.get_run(run_id).kind) != asked.kind:
-        raise ConfigurationError(f"run {run_id!r} is a run of kind {kind!r}; give this one another run id (--run-id)")
-    if exists and not asked.resume:
+    differences = find_changed_inputs(driver, storage)
+    if exists and (differences or not asked.resume):
+        _refuse_open_batches(storage, run_id)
         archived = storage.archive_run(run_id)
         logger.info("run %s starts anew; the earlier one is archived as %s", run_id, archived)
         exists = False
-    elif exists and storage.reader(run_id).has_dataset and (differences := driver.find_drift(storage)):
-        if not asked.allow_drift:
-            anew = f"resume=False (--no-resume): starts anew, the old one is kept as {run_id}@n"
-            ways = ["another run_id", anew, *driver.ways_on(storage)]
-            raise ConfigurationError(
-                "\n  ".join([f"run {run_id!r} exists with other inputs:", *differences])
-                + "\n  ".join(["\nWays on:", *ways])
-            )
-        storage.archive_run(run_id)
-        exists = False
     if not exists:
-        storage.start_run(
-            run_id,
-            asked.experiment or "default",
-            kind=asked.kind,
-            model=driver.model,
-            benchmark=driver.benchmark,
-            tags=asked.tags,
-            config={STORED_AS: asked.to_stored()},
-        )
+        try:
+            storage.start_run(
+                run_id,
+                asked.experiment or "default",
+                kind=asked.kind,
+                model=driver.model,
+                benchmark=driver.benchmark,
+                tags=asked.tags,
+                config={STORED_AS: asked.to_stored()},
+            )
+        except StorageError as error:
+            if not storage.run_exists(run_id):
+                raise
+            raise RunBusyError(
+                f"run {run_id!r} was started by another process this very moment; wait for it"
+            ) from error
     return storage.archived_versions(run_id) if asked.allow_drift else []
+
+
+def _refuse_open_batches(storage: ExperimentStorage, run_id: str) -> None:
+    """A run that starts anew would ask again what is being answered, and paid for, already."""
+    for batch in read_open_batches(storage.reader(run_id)):
+        raise ConfigurationError(
+            f"run {run_id!r} has {batch.named} at {batch.provider}; collect it first (themis resume {run_id}), or cancel it "
+            f"(themis resume {run_id} --cancel-batches)"
+        )
+
+
+def find_changed_inputs(driver: Driver, storage: ExperimentStorage, renamed: str = "another run_id") -> list[str]:
+    """In what a stored run of this id differs from what is asked for, where it is to be gone on with and may differ.
+
+    Args:
+        driver: Of the run that is asked for.
+        storage: Where the stored one is.
+        renamed: How whoever asks gives the run another name.
+
+    Raises:
+        ConfigurationError: It may not differ, or is a run of another kind; says what to do.
+    """
+    asked = driver.specification
+    run_id = str(asked.run_id)
+    if not storage.run_exists(run_id):
+        return []
+    if (kind := storage.get_run(run_id).kind) != asked.kind:
+        raise ConfigurationError(f"run {run_id!r} is a run of kind {kind!r}; give this one another run id (--run-id)")
+    if not asked.resume or not storage.reader(run_id).has_dataset:
+        return []
+    differences = driver.find_drift(storage)
+    if differences and not asked.allow_drift:
+        anew = f"resume=False (--no-resume): starts anew, the old one is kept as {run_id}@n"
+        ways = [renamed, anew, *driver.ways_on(storage)]
+        raise ConfigurationError(
+            "\n  ".join([f"run {run_id!r} exists with other inputs:", *differences])
+            + "\n  ".join(["\nWays on:", *ways])
+        )
+    return differences
 
 
 @contextlib.contextmanager
@@ -219,6 +283,7 @@ class OpenRun:
         writer: RunWriter,
         observers: Sequence[Observer],
         reusable: Sequence[int],
+        within: Budget | None = None,
     ) -> None:
         self.run_id = writer.run_id
         self.storage = storage
@@ -226,7 +291,8 @@ class OpenRun:
         # Archived versions of this run whose answers may be used.
         self.reusable = list(reusable)
         stored = storage.get_run(self.run_id)
-        self.budget = Budget(driver.specification.budget_usd, (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0))
+        spent_usd = (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0)
+        self.budget = Budget(driver.specification.budget_usd, spent_usd, within)
         self.redactor = Redactor()
         self.is_resumed = False
         self.on_result: Callable[[GenerationRecord], object] | None = None
@@ -323,7 +389,10 @@ class OpenRun:
         """How to go on with the run once it has stopped."""
         larger = [] if larger_budget_usd is None else ["--budget-usd", f"{larger_budget_usd:g}"]
         needs_program = self._driver.specification.needs_program
-        return how_to_resume(self.run_id, needs_program, self.storage.location, options=larger)
+        going_on = ""
+        with contextlib.suppress(StorageError):  # a store that is lost must not hide what happened
+            going_on = self._driver.say_what_goes_on(self)
+        return going_on + how_to_resume(self.run_id, needs_program, self.storage.location, options=larger)
 
     # --- from the first call to the report ----------------------------------------------------------------------------
 
@@ -361,6 +430,8 @@ class OpenRun:
         if stop is None:
             return report
         report.metadata["resume"] = self.resume_hint(stop.larger_budget_usd)
+        if stop.larger_budget_usd is not None:
+            report.metadata["larger_budget_usd"] = stop.larger_budget_usd
         if stop.by_user:
             raise RunInterrupted(self.run_id, report.metadata["resume"])
         if stop.status is RunStatus.FAILED:

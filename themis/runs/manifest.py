@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from themis.core.codec import canonical_json
+from themis.core.codec import canonical_json, fingerprint
 from themis.core.entities import SamplingConfig
-from themis.core.fingerprint import fingerprint
 from themis.core.identity import find_unknown
 from themis.core.redaction import redact, redact_options
 from themis.core.secrets import is_secret_name
@@ -47,7 +46,7 @@ _PACKAGES = ("themis-eval", "msgspec", "sqlalchemy", "numpy", "scipy", "aiohttp"
 # Options that decide how a call travels, not what comes back.
 _TRANSPORT = {
     *("timeout", "max_retries", "n_parallel", "proxy", "ca_file", "verify", "trust_env", "headers", "extra_headers"),
-    *("organization", "concurrency", "parallel", "threads"),
+    *("organization", "concurrency", "parallel", "threads", "strict_parameters", "prompt_cache"),
 }
 
 SCIENTIFIC_KEYS = (
@@ -147,7 +146,7 @@ def build_reproducibility_manifest(
     }
 
 
-def validate_reproducibility_manifest(manifest: Mapping[str, Any]) -> None:
+def validate_reproducibility_manifest(manifest: Mapping[str, object]) -> None:
     """Raises where a manifest lacks something that a rerun would need.
 
     Args:
@@ -178,7 +177,7 @@ def validate_reproducibility_manifest(manifest: Mapping[str, Any]) -> None:
         raise ConfigurationError("Missing required manifest fields: git_commit_hash is empty")
 
 
-def manifest_hash(manifest: Mapping[str, Any]) -> str:
+def manifest_hash(manifest: Mapping[str, object]) -> str:
     """SHA-256 of a manifest, the same whatever the order of its keys.
 
     Args:
@@ -191,7 +190,7 @@ def manifest_hash(manifest: Mapping[str, Any]) -> str:
 
 
 def diff_manifests(
-    one: Mapping[str, Any], other: Mapping[str, Any], keys: tuple[str, ...] = SCIENTIFIC_KEYS
+    one: Mapping[str, object], other: Mapping[str, object], keys: tuple[str, ...] = SCIENTIFIC_KEYS
 ) -> dict[str, dict[str, Any]]:
     """Dotted key -> both values, for the scientific dimensions in which two manifests differ.
 
@@ -218,7 +217,7 @@ def call_identity(
     *,
     provider: str,
     model: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     sampling: SamplingConfig,
     seed: int | None,
     endpoint: str = "",
@@ -331,7 +330,7 @@ def _commit(cwd: str | Path | None) -> str:
     return found.stdout.strip() or "unknown"
 
 
-def value_at(payload: Mapping[str, Any], dotted: str) -> Any:
+def value_at(payload: Mapping[str, object], dotted: str) -> Any:
     current: Any = payload
     for part in dotted.split("."):
         if not isinstance(current, Mapping) or part not in current:

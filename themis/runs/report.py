@@ -23,6 +23,7 @@ from themis.core.entities import (
     GenerationRecord,
     MetricAggregate,
     MetricScore,
+    mean_scores,
 )
 from themis.core.intervals import Labels, MeanEstimate, bounded_interval, estimate_mean
 from themis.core.registry import snake_case
@@ -31,11 +32,13 @@ from themis.evaluation.pipeline import slices_of
 from themis.evaluation.resolve import is_known_aggregation, resolve_aggregation
 from themis.runs.prices import price_table
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
+from themis.storage.lazy import LazySequence
 from themis.storage.queries import AttemptCounts, RunReader
-from themis.storage.runs import FAILED, PARTIAL, SCORED, UNPARSED, LazySequence, Standing, standing_of
+from themis.storage.runs import FAILED, PARTIAL, SCORED, UNPARSED, Standing, standing_of
 from themis.storage.search import running_means
 
 __all__ = [
+    "OVERALL",
     "Asked",
     "Performance",
     "build_report",
@@ -49,6 +52,7 @@ __all__ = [
     "metric_aggregates",
     "metric_details",
     "observations",
+    "parameter_facts",
     "performance_facts",
     "report_standing",
     "running_scores",
@@ -57,7 +61,11 @@ __all__ = [
     "why_not_judged",
 ]
 
+# The metric that every test of a memory run is scored under, besides the name of its dataset.
+OVERALL = "memory"
+
 _PERCENTILES = (50, 90, 99)
+_CACHE_COUNTS = ("cached_tokens", "cache_write_tokens")
 
 
 def build_report(
@@ -83,7 +91,7 @@ def build_report(
     evaluation_failures = sum(aggregate.failed for aggregate in metrics.values()) - failed * len(metrics)
     truncated = any(aggregate.truncated_count for aggregate in metrics.values())
     return ExperimentReport(
-        generation_results=_records(reader, kept, after),
+        generation_results=_records(reader, kept, after, evaluation),
         evaluation_report=EvaluationReport(
             metrics=metrics,
             failures=[] if evaluation is None else _evaluation_failures(reader, evaluation),
@@ -114,6 +122,7 @@ def build_report(
             "per_sample_metrics_truncated": truncated,
             "evaluation_failures": evaluation_failures,
         },
+        read_attachment=lambda digest: None if (found := reader.attachment(digest)) is None else found.content,
     )
 
 
@@ -135,6 +144,8 @@ def _describe(reader: RunReader, metrics: Mapping[str, MetricAggregate], asked: 
         "performance": performance,
         "protocol": describe_protocol(manifest) or None,
         "caveats": find_caveats(run, performance),
+        # Of a session that asks nothing, those of the one before.
+        **({"parameters": told} if (told := run.summary.get("parameters")) else {}),
         "model": run.model,
         "prompt_template": reader.frame.prompt.name,
         "status": run.status.value,
@@ -189,7 +200,7 @@ def describe_protocol(manifest: Mapping[str, Any]) -> str:
     return f"{told['benchmark']}, version {told['version']} (source: {told['source']}): {', '.join(parts)}"
 
 
-def _names_late(reader: RunReader, evaluation: int | None, pipeline: Any) -> bool:
+def _names_late(reader: RunReader, evaluation: int | None, pipeline: object) -> bool:
     """Whether the stored scores say better than the pipeline which metrics there are."""
     late = getattr(pipeline, "names_metrics_late", False)
     return bool(late and evaluation is not None and reader.metric_names(evaluation))
@@ -362,6 +373,7 @@ def summarise_run(report: ExperimentReport) -> dict[str, Any]:
         "cost": report.metadata["cost"],
         "performance": report.metadata["performance"],
         "caveats": report.metadata["caveats"],
+        **({"parameters": told} if (told := report.metadata.get("parameters")) else {}),
     }
 
 
@@ -443,6 +455,23 @@ def performance_facts(found: Performance | None) -> dict[str, str]:
         facts["tokens per success"] = _join(
             {name: "none passed" if count is None else f"{count:,.0f}" for name, count in tokens.items()}
         )
+    return facts
+
+
+def parameter_facts(told: Mapping[str, Mapping[str, object]] | None) -> dict[str, str]:
+    """What people are shown of the parameters that were sent: which, and which not as they were meant.
+
+    Args:
+        told: As a run's summary has it; None for a provider that does not tell.
+
+    >>> parameter_facts({"sent": {"max_completion_tokens": 512}, "left_out": {"temperature": "0.0 is not sent: refused"}})
+    {'sent': 'max_completion_tokens=512', 'not as asked': 'temperature: 0.0 is not sent: refused'}
+    """
+    facts = {}
+    if told and told.get("sent"):
+        facts["sent"] = ", ".join(f"{name}={value}" for name, value in told["sent"].items())
+    if told and told.get("left_out"):
+        facts["not as asked"] = "; ".join(f"{name}: {why}" for name, why in told["left_out"].items())
     return facts
 
 
@@ -530,6 +559,8 @@ def cost_of(run: RunMetadata, untold: int) -> dict[str, Any]:
             "completion_tokens": run.completion_tokens,
             "total_tokens": run.prompt_tokens + run.completion_tokens,
             "answers_without_tokens": untold,
+            # Of the prompts', where there are any.
+            **{name: count for name in _CACHE_COUNTS if (count := getattr(run, name))},
         },
         "api_calls": run.calls,
         "judge_calls": run.judge_calls,
@@ -542,8 +573,29 @@ def cost_of(run: RunMetadata, untold: int) -> dict[str, Any]:
 # --- sequences that read as they are looked at ------------------------------------------------------------------------
 
 
-def _records(reader: RunReader, count: int, after: int) -> LazySequence[GenerationRecord]:
-    return LazySequence(count, lambda: (record for _, record in reader.records(after=after)))
+def _records(reader: RunReader, count: int, after: int, evaluation: int | None) -> LazySequence[GenerationRecord]:
+    def stream() -> Iterator[GenerationRecord]:
+        verdicts = iter(()) if evaluation is None else _mean_scores(reader, evaluation, after)
+        judged, scores = next(verdicts, _NO_VERDICT)
+        for position, record in reader.records(after=after):
+            while judged < position:
+                judged, scores = next(verdicts, _NO_VERDICT)
+            if judged == position:
+                record.scores = scores
+            yield record
+
+    return LazySequence(count, stream)
+
+
+# Behind the last position there is.
+_NO_VERDICT: tuple[float, dict[str, float]] = (math.inf, {})
+
+
+def _mean_scores(reader: RunReader, evaluation: int, after: int) -> Iterator[tuple[float, dict[str, float]]]:
+    """(position, a number a metric) of judged samples, in dataset order."""
+    for position, of_sample in groupby(reader.item_scores(evaluation, after=after), key=itemgetter(0)):
+        scored = [row for row in of_sample if row.value is not None and row.outcome != FAILED]
+        yield position, mean_scores(MetricScore(row.metric, row.value or 0.0) for row in scored)
 
 
 def _evaluations(reader: RunReader, evaluation: int, count: int | None, after: int) -> LazySequence[EvaluationRecord]:

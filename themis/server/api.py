@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 import tempfile
@@ -24,15 +25,17 @@ from themis.comparison.engine import CORRECTIONS
 from themis.comparison.gate import Gate
 from themis.core.codec import decode, encode, json_bytes
 from themis.core.files import atomic_write
+from themis.core.transcripts import PICTURES
 from themis.evaluation.metrics import METRICS
 from themis.experiment.export.as_json import export_json, export_summary
 from themis.experiment.export.as_tables import export_csv
-from themis.experiment.export.samples import join_samples
+from themis.experiment.export.samples import answer_parts, join_samples
 from themis.presets.benchmarks import BENCHMARKS
 from themis.runs.report import build_report, metric_details
+from themis.runs.samples import find_attachment
 from themis.server.live import ALL_RUNS, Hub, Subscription
 from themis.server.state import Answer, AppState, State, json_answer
-from themis.server.views import JSONObject, format_sample_line, line_of, parse_sort, run_line, sample_view
+from themis.server.views import JSONObject, NotFound, format_sample_line, line_of, parse_sort, run_line, sample_view
 from themis.storage import RunStatus
 from themis.storage.search import (
     OUTCOMES,
@@ -219,6 +222,7 @@ def get_run(
                 "completed_at": line["completed_at"],
                 "manifest_hash": run.manifest_hash,
                 "manifest": state.redactor.deep(run.config_snapshot.get("reproducibility_manifest", {})),
+                "parameters": state.redactor.deep(run.summary.get("parameters")),
             },
         }
     )
@@ -302,6 +306,7 @@ def export_run(
                         scores = {score.metric_name: score.value for score in sample.scores}
                         line: JSONObject = {"id": sample.sample_id, "prompt": sample.prompt}
                         line |= {"response": sample.output, "reference": sample.reference}
+                        line |= answer_parts(None if sample.record is None else sample.record.output)
                         line |= {"scores": scores, "failures": sample.failures}
                         file.write(encode(line).encode("utf-8", "backslashreplace") + b"\n")
     except BaseException:
@@ -326,6 +331,40 @@ def get_sample(
     state: State, run_id: RunId, item: Annotated[str, InPath(description="The item's id", examples=["a"])]
 ) -> Response:
     return json_answer(sample_view(state.reader(run_id), item, state.redactor))
+
+
+Digest = Annotated[
+    str, InPath(pattern="^[0-9a-f]{64}$", description="SHA-256 of the content", examples=[hashlib.sha256().hexdigest()])
+]
+
+
+@runs.get(
+    "/{run_id}/attachments/{digest}",
+    summary="An image or a file that messages of a run name",
+    responses={200: {"description": "The content: an image of a kind that browsers draw, or a file"}, **PROBLEMS},
+)
+def get_attachment(
+    state: State,
+    run_id: RunId,
+    digest: Digest,
+    item: Annotated[str | None, Query(description="The item, where its messages hold the content themselves")] = None,
+) -> Response:
+    """PNG, JPEG, GIF, WebP and AVIF come as what they are; everything else as a file to keep, which no browser opens."""
+    found = find_attachment(state.reader(run_id), digest, item)
+    if found is None:
+        raise NotFound(f"run {run_id} has no attachment {digest[:12]}…" + (f" in {item}" if item is not None else ""))
+    return Response(found.content, headers=attachment_headers(found.media_type))
+
+
+def attachment_headers(media_type: str) -> dict[str, str]:
+    """How content of others' making is sent: nothing in it can act, whatever it calls itself."""
+    is_picture = media_type in PICTURES
+    return {
+        "content-type": media_type if is_picture else "application/octet-stream",
+        "content-disposition": "inline" if is_picture else "attachment",
+        "content-security-policy": "default-src 'none'; sandbox",
+        "cache-control": "no-store",
+    }
 
 
 def _format_overview(found: Overview) -> JSONObject:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from themis.core.codec import digest
 from themis.core.files import atomic_write
-from themis.core.fingerprint import digest
 from themis.core.redaction import Redactor
+from themis.core.transcripts import PICTURES, ShownPart
 from themis.exceptions import ConfigurationError, StorageError
+from themis.runs.samples import list_attached
 from themis.server.app import STATIC
 from themis.server.pages import Pages
 from themis.server.views import NotFound, RunsView, run_line, sample_view, score_bars
@@ -21,6 +23,7 @@ from themis.storage.search import SampleFilter, find_runs, find_samples
 # A copy is for reading, not for keeping: of a longer run it has the beginning.
 _MOST_SAMPLES = 1_000
 _MOST_RUNS = 500
+_ATTACHMENTS = "attachments"
 # By this file in it a folder is known as a copy.
 _OURS = "themis.js"
 
@@ -50,6 +53,10 @@ class BundleLinks:
     def sample(self, run_id: str, item_id: str) -> str:
         return f"sample-{digest(run_id, item_id)[:24]}.html"
 
+    def attachment(self, run_id: str, item_id: str, part: ShownPart) -> str:
+        # By its ending no program takes it for anything but a picture, or for nothing that can be opened.
+        return f"{_ATTACHMENTS}/{part.digest}.{PICTURES.get(part.media_type, 'bin')}"
+
     def compare(self, run_ids: list[str]) -> str:
         return "index.html"
 
@@ -69,7 +76,7 @@ def write_bundle(storage: str | Path, folder: str | Path, run_ids: Sequence[str]
         raise ConfigurationError(f"the store at {storage} has no runs to copy")
     folder.mkdir(parents=True, exist_ok=True)
     # Whoever leaves a run out of a new copy does not want its pages to stay.
-    for pattern in ("run-*.html", "sample-*.html"):
+    for pattern in ("run-*.html", "sample-*.html", f"{_ATTACHMENTS}/*"):
         for page in folder.glob(pattern):
             page.unlink()
     for file in STATIC.iterdir():
@@ -100,9 +107,19 @@ def _write_run(reader: RunReader, store: ExperimentStorage, folder: Path, pages:
             continue  # not asked yet
         before = ids[number - 1] if number else None
         after = ids[number + 1] if number + 1 < len(ids) else None
-        page = pages.render("sample.html", run=run, sample=sample, before=before, after=after)
-        _write(folder / links.sample(run.run_id, item_id), page)
+        _write(folder / links.sample(run.run_id, item_id), pages.render_sample(run, sample, before, after))
+        for part in list_attached(sample):
+            _write_attachment(reader, folder / links.attachment(run.run_id, item_id, part), part)
     return len(ids)
+
+
+def _write_attachment(reader: RunReader, path: Path, part: ShownPart) -> None:
+    """What several samples share is written once; what is lost from the store is a picture that does not show."""
+    stored = reader.attachment(part.digest) if part.content is None and not path.exists() else None
+    content = part.content if stored is None else stored.content
+    if content is not None and not path.exists():
+        with atomic_write(path) as file:
+            file.write(content)
 
 
 def _write(path: Path, text: str) -> None:

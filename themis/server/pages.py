@@ -21,10 +21,13 @@ from themis import __version__
 from themis.comparison.engine import StatisticalTest
 from themis.comparison.reports import short_labels
 from themis.core.markup import escape_control
+from themis.core.messages import format_transcript
 from themis.core.redaction import Redactor
+from themis.core.transcripts import ShownCall, ShownPart, list_turns, shorten_data
 from themis.exceptions import ThemisError
-from themis.runs.report import format_duration, performance_facts
+from themis.runs.report import format_duration, parameter_facts, performance_facts
 from themis.runs.resuming import how_to_resume_stored
+from themis.runs.samples import messages_before, messages_of_attempt
 from themis.server.api import LONGEST_SEARCH
 from themis.server.memory_views import chat_view, gantt_view
 from themis.server.state import Answer, AppState, State, Version
@@ -42,7 +45,7 @@ from themis.server.views import (
     runs_view,
     sample_view,
 )
-from themis.storage import ExperimentStorage
+from themis.storage import ExperimentStorage, RunMetadata
 from themis.storage.queries import RunReader
 from themis.storage.search import (
     OUTCOMES,
@@ -70,6 +73,7 @@ class Links(Protocol):
     def runs(self) -> str: ...
     def run(self, run_id: str, **query: str | int | None) -> str: ...
     def sample(self, run_id: str, item_id: str) -> str: ...
+    def attachment(self, run_id: str, item_id: str, part: ShownPart) -> str: ...
     def compare(self, run_ids: list[str]) -> str: ...
 
 
@@ -91,6 +95,11 @@ class ServerLinks:
     def sample(self, run_id: str, item_id: str) -> str:
         # As a query, because an item may be called `..` or hold slashes.
         return f"/runs/{quote(run_id, safe='')}/sample?{urlencode({'item': item_id})}"
+
+    def attachment(self, run_id: str, item_id: str, part: ShownPart) -> str:
+        # What is stored is known by its digest alone; what stands in a message is found in its sample.
+        where = "" if part.content is None else f"?{urlencode({'item': item_id})}"
+        return f"/api/runs/{quote(run_id, safe='')}/attachments/{part.digest}{where}"
 
     def compare(self, run_ids: list[str]) -> str:
         return f"/compare?{urlencode([('run', run_id) for run_id in run_ids])}"
@@ -119,6 +128,9 @@ class Pages:
             performance_facts=lambda found: performance_facts(found).items(),
             pretty=pretty,
             beginning=beginning,
+            shorten_data=shorten_data,
+            written_call=lambda call: ShownCall(call.name, call.arguments, call.invalid).written,
+            is_web_address=lambda text: text.startswith(("https://", "http://")),
             urlencode_all=lambda text: quote(text, safe=""),
         )
         self._environment.globals.update(
@@ -165,7 +177,28 @@ class Pages:
             outcomes=OUTCOMES,
             resume=how_to_resume_stored(store, view.run) if view.run.is_abandoned else None,
             manifest=redactor.deep(view.run.config_snapshot.get("reproducibility_manifest", {})),
+            parameters=parameter_facts(redactor.deep(view.run.summary.get("parameters"))),
             test=test,
+        )
+
+    def render_sample(self, run: RunMetadata, sample: JSONObject, before: str | None, after: str | None) -> str:
+        """The page of one sample.
+
+        Args:
+            run: That it belongs to.
+            sample: As `sample_view` tells it.
+            before: The sample before it in the dataset, if there is one.
+            after: The one after it.
+        """
+        attempts = [{**one, "turns": list_turns(messages_of_attempt(one))} for one in sample["attempts"]]
+        return self.render(
+            "sample.html",
+            run=run,
+            sample={**sample, "attempts": attempts},
+            asked=list_turns(messages_before(sample)),
+            has_several=len(attempts) > 1,
+            before=before,
+            after=after,
         )
 
     def _finalize(self, value: object) -> object:
@@ -328,7 +361,7 @@ def sample_page(state: State, pages: Rendering, run_id: str, item: str) -> Respo
     reader = state.reader(run_id)
     sample = sample_view(reader, item, state.redactor)
     before, after = neighbours(reader, sample["position"])
-    return _page(pages, "sample.html", run=reader.metadata, sample=sample, before=before, after=after)
+    return HTMLResponse(pages.render_sample(reader.metadata, sample, before, after), headers=_PRIVATE)
 
 
 @router.get("/runs/{run_id}/text")
@@ -339,14 +372,17 @@ def sample_text(
     part: str = "response",
     attempt: Annotated[int, Query(ge=0, le=10_000)] = 0,
 ) -> Response:
-    """A long prompt or answer as it is: plain text, which no browser acts on."""
+    """A long prompt, answer or conversation as it is: plain text, which no browser acts on."""
     sample = sample_view(state.reader(run_id), item, state.redactor)
+    found = next((one for one in sample["attempts"] if one["attempt"] == attempt), None)
     if part == "prompt":
         text = sample["prompt"]
-    elif attempt < len(sample["attempts"]):
-        text = sample["attempts"][attempt]["response"] or ""
+    elif found is None:
+        raise NotFound(f"Sample {item} has {len(sample['attempts'])} attempts, and none with the number {attempt}")
+    elif part == "conversation":
+        text = format_transcript([*messages_before(sample), *messages_of_attempt(found)])
     else:
-        raise NotFound(f"Sample {item} has {len(sample['attempts'])} attempts")
+        text = found["reasoning" if part == "reasoning" else "response"] or ""
     return PlainTextResponse(text.encode("utf-8", "backslashreplace"), headers=_PRIVATE)
 
 

@@ -16,14 +16,19 @@ from markupsafe import Markup
 from themis.comparison.diff import Change, DiffItem, RunDiff, diff_runs
 from themis.comparison.pages import forest_plot
 from themis.comparison.reports import ComparisonReport, ComparisonResult
-from themis.core.continuations import ScoredContinuation, list_scored
-from themis.core.entities import EvaluationRecord, GenerationRecord, ModelError
 from themis.core.redaction import Redactor
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.experiment.export.measures import distinct_details, figures
-from themis.memory.result_store import OVERALL
-from themis.runs.report import describe_protocol, has_several_attempts, measure_run, metric_details, running_scores
+from themis.runs.report import (
+    OVERALL,
+    describe_protocol,
+    has_several_attempts,
+    measure_run,
+    metric_details,
+    running_scores,
+)
+from themis.runs.samples import format_error, read_sample, why_missing
 from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.queries import RunReader
 from themis.storage.search import (
@@ -34,12 +39,10 @@ from themis.storage.search import (
     SampleFilter,
     SampleLine,
     SamplePage,
-    Score,
     count_answers,
     find_runs,
     find_samples,
     overview,
-    scores_of,
     why_failed,
 )
 
@@ -148,7 +151,7 @@ def format_sample_line(line: SampleLine, redactor: Redactor) -> JSONObject:
         "prompt": _redact_text(line.prompt, redactor),
         "response": _redact_text(line.text, redactor),
         "scores": {score.metric: score.value for score in line.scores if score.value is not None},
-        "error": _format_error(line.error, redactor),
+        "error": format_error(line.error, redactor),
         "outcomes": {score.metric: score.outcome for score in line.scores},
         "attempts": line.attempts,
         "seconds": line.seconds,
@@ -157,73 +160,16 @@ def format_sample_line(line: SampleLine, redactor: Redactor) -> JSONObject:
         "cost_usd": line.cost_usd,
         "position": line.position,
         "is_cut": line.is_cut,
+        "tool_calls": redactor.data([call.to_plain() for call in line.tool_calls]),
     }
 
 
 def sample_view(reader: RunReader, item_id: str, redactor: Redactor) -> JSONObject:
     """A sample with everything that is stored of it; one that is not there, or has no answer yet, is `NotFound`."""
-    found = reader.record(item_id)
+    found = read_sample(reader, item_id, redactor)
     if found is None:
-        is_planned = reader.position(item_id) is not None
-        where = "has no answer yet" if is_planned else f"is not in run {reader.metadata.run_id}"
-        raise NotFound(f"Sample not found: {item_id} {where}")
-    judged = None if reader.evaluation is None else reader.evaluation_of(reader.evaluation, item_id)
-    return _format_sample(*found, judged, scores_of(reader, found[0]), redactor)
-
-
-def _format_sample(
-    position: int, record: GenerationRecord, judged: EvaluationRecord | None, scores: list[Score], redactor: Redactor
-) -> JSONObject:
-    task = record.task
-    return {
-        "id": str(task.metadata.get("dataset_id", "")),
-        "position": position,
-        "prompt": redactor.values(task.prompt.text),
-        "response": None if record.output is None else redactor.values(record.output.text),
-        "reference": None if task.reference is None else redactor.data(task.reference.value),
-        "row": redactor.data(task.prompt.context),
-        "scores": {score.metric: score.value for score in scores if score.value is not None},
-        "outcomes": {score.metric: score.outcome for score in scores},
-        "verdicts": [
-            {
-                "metric": score.metric_name,
-                "value": score.value,
-                "details": redactor.data(score.details),
-                "metadata": redactor.data(score.metadata),
-            }
-            for score in (judged.scores if judged is not None else ())
-        ],
-        "failures": [redactor.text(reason) for reason in (judged.failures if judged is not None else ())],
-        "attempts": [_attempt(attempt, redactor) for attempt in record.attempts or [record]],
-        "metrics": redactor.data({k: v for k, v in record.metrics.items() if k != "attempt_outcomes"}),
-    }
-
-
-def _attempt(attempt: GenerationRecord, redactor: Redactor) -> JSONObject:
-    output = attempt.output
-    return {
-        "response": None if output is None else redactor.values(output.text),
-        "usage": None if output is None else output.usage,
-        "raw": None if output is None else redactor.data(output.raw),
-        "continuations": [_format_scored(one, attempt, redactor) for one in list_scored(attempt)],
-        "error": _format_error(attempt.error, redactor),
-        "metrics": redactor.data(attempt.metrics),
-    }
-
-
-def _format_scored(one: ScoredContinuation, attempt: GenerationRecord, redactor: Redactor) -> JSONObject:
-    return {
-        # Most stand after the prompt, which is shown anyway.
-        "context": None
-        if one.pair.context == (attempt.task.prompt.text or None)
-        else redactor.values(one.pair.context),
-        "text": redactor.values(one.pair.text),
-        "logprob": one.found.logprob,
-        "tokens": one.found.tokens,
-        "greedy": one.found.greedy,
-        "is_baseline": one.is_baseline,
-        "is_likeliest": one.is_likeliest,
-    }
+        raise NotFound(f"Sample not found: {item_id} {why_missing(reader, item_id)}")
+    return found
 
 
 def sample_event(run_id: str, record: NewRecord) -> JSONObject:
@@ -241,10 +187,6 @@ def sample_event(run_id: str, record: NewRecord) -> JSONObject:
 
 def _redact_text(text: str | None, redactor: Redactor) -> str | None:
     return None if text is None else redactor.values(text)
-
-
-def _format_error(error: ModelError | None, redactor: Redactor) -> JSONObject | None:
-    return None if error is None else {"kind": error.kind, "message": redactor.text(error.message)}
 
 
 # --- as charts --------------------------------------------------------------------------------------------------------

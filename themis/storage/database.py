@@ -16,9 +16,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -27,11 +26,10 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from themis.core.codec import decode, encode, read_word
 from themis.core.redaction import redact_options, redact_text
 from themis.exceptions import ConfigurationError, DependencyError, StorageError, ThemisError
 from themis.storage import schema
-from themis.storage.schema import artifacts, definitions, records, runs
+from themis.storage.migrations import MIGRATIONS
 
 DATABASE_NAME = "themis.db"
 _HEADER_BYTES = 100
@@ -505,128 +503,3 @@ def _postgresql_clock(element: clock, compiler: SQLCompiler, **options: object) 
 @compiles(clock, "sqlite")
 def _sqlite_clock(element: clock, compiler: SQLCompiler, **options: object) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
-
-
-# --- migrations -------------------------------------------------------------------------------------------------------
-
-
-def _create_tables(connection: Connection) -> None:
-    schema.metadata.create_all(connection)
-
-
-def _create_indexes(connection: Connection) -> None:
-    """Indexes that were added to tables which older stores have already."""
-    for table in (runs, records):
-        for index in table.indexes:
-            index.create(connection, checkfirst=True)
-
-
-def _add_column(name: str, declared: str, connection: Connection) -> None:
-    """A column that was added to a table which older stores have already."""
-    if name not in {column["name"] for column in sa.inspect(connection).get_columns("runs")}:
-        connection.exec_driver_sql(f"ALTER TABLE runs ADD COLUMN {name} {declared}")
-
-
-def _create_definitions(connection: Connection) -> None:
-    definitions.create(connection, checkfirst=True)
-    move_definitions(connection)
-
-
-def move_definitions(connection: Connection) -> None:
-    """Moves definitions out of the runs `definitions NAME` and `definitions NAME@n` that older stores keep them in."""
-    archived: dict[str, int] = {}
-    query = (
-        sa.select(runs.c.run_id, runs.c.benchmark, runs.c.config, runs.c.created_at, artifacts.c.content)
-        .join(artifacts, (artifacts.c.run == runs.c.run) & (artifacts.c.name == "definitions.json"))
-        .where(runs.c.kind == "definitions", runs.c.status == "completed")
-    )
-    found = [(row, row.run_id.rpartition("@")[2]) for row in connection.execute(query)]
-    # The one without a number is the newest.
-    for row, number in sorted(found, key=lambda one: (not one[1].isdigit(), one[1].zfill(9))):
-        name = row.benchmark or ""
-        version = archived[name] = int(number) if number.isdigit() else archived.get(name, 0) + 1
-        config = decode(row.config)
-        values = {
-            "name": name,
-            "version": version,
-            "created_at": row.created_at,
-            "configuration": config.get("configuration", ""),
-            "digest": config.get("digest", ""),
-            "content": bytes(row.content).decode("utf-8", "replace"),
-        }
-        connection.execute(sa.insert(definitions).values(**values))
-    theirs = sa.select(runs.c.run).where(runs.c.kind == "definitions")
-    connection.execute(sa.delete(artifacts).where(artifacts.c.run.in_(theirs)))
-    connection.execute(sa.delete(runs).where(runs.c.kind == "definitions"))
-
-
-# Options of the commands that older stores keep for memory runs, and the setting that each is.
-_COMMAND_SETTINGS = {
-    "-c": "configuration",
-    "-a": "agent",
-    "-m": "max_prompt_tokens",
-    "--span": "span_tokens",
-    "--seed": "seed",
-    "--judge": "judge",
-    "--filler": "filler",
-    "--clock": "clock",
-    "--max-message-tokens": "max_message_tokens",
-    "--budget-usd": "budget_usd",
-    "--definitions": "definitions",
-    "--parallel": "workers",
-}
-_WHOLE_SETTINGS = ("max_prompt_tokens", "span_tokens", "seed", "max_message_tokens", "workers")
-
-
-def store_specifications(connection: Connection) -> None:
-    """What a run was asked to be, where older stores keep arguments of a call or the words of a command."""
-    for row in connection.execute(sa.select(runs.c.run, runs.c.kind, runs.c.config)).all():
-        config = decode(row.config)
-        given = config.pop("invocation", None)
-        if not isinstance(given, dict):
-            continue
-        if row.kind == "memory":
-            try:
-                specification = _read_command(given)
-            except (ValueError, StopIteration, ConfigurationError):
-                continue  # damaged: it stays as it is
-        else:
-            specification = {name: value for name, value in given.items() if name != "custom_pipeline"}
-            if given.get("custom_pipeline"):
-                specification["made_in_python"] = ["evaluation_pipeline"]
-        if specification:
-            config["specification"] = {"kind": row.kind, **specification}
-            connection.execute(sa.update(runs).where(runs.c.run == row.run).values(config=encode(config)))
-
-
-def _read_command(given: dict[str, Any]) -> dict[str, object]:
-    """The settings in the words behind `themis`; none where no command started the run."""
-    words, settings = iter(given.get("command") or ()), dict[str, Any]()
-    options: dict[str, dict[str, object]] = {"--option": {}, "--judge-option": {}}
-    for word in words:
-        if word in _COMMAND_SETTINGS:
-            name, value = _COMMAND_SETTINGS[word], next(words)
-            settings[name] = int(value) if name in _WHOLE_SETTINGS else float(value) if name == "budget_usd" else value
-        elif word in ("-i", "-l"):
-            settings["isolated" if word == "-i" else "is_local"] = True
-        elif word in options:
-            name, _, text = next(words).partition("=")
-            options[word][name] = read_word(text)
-        elif word == "--load":
-            settings.setdefault("load", []).append(next(words))
-    if settings:
-        settings |= {"agent_options": options["--option"], "judge_options": options["--judge-option"]}
-        settings["needs_program"] = str(given.get("needs_program") or "")
-    return {name: value for name, value in settings.items() if value not in ("", {})}
-
-
-# Applied in order on opening; a store remembers how many it has had. Append only.
-MIGRATIONS: list[Callable[[Connection], None]] = [
-    _create_tables,
-    _create_indexes,
-    partial(_add_column, "unpriced_judge_calls", "BIGINT NOT NULL DEFAULT 0"),
-    partial(_add_column, "cut_off", "BIGINT NOT NULL DEFAULT 0"),
-    partial(_add_column, "waiting", "TEXT"),
-    _create_definitions,
-    store_specifications,
-]

@@ -16,29 +16,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from themis.core.codec import decode
-from themis.core.fingerprint import digest
+from themis.core.batches import BatchState
+from themis.core.codec import decode, digest
 from themis.core.redaction import redact_text
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import schema
 from themis.storage.database import (
-    MIGRATIONS,
     database_file,
     format_holder,
     holder_is_dead,
     is_url,
-    move_definitions,
     open_sqlite,
     process_runs,
     refuse_newer,
+)
+from themis.storage.migrations import (
+    MIGRATIONS,
+    move_definitions,
+    separate_parts,
+    separate_reasoning,
     store_specifications,
+    store_system_prompts,
 )
 from themis.storage.pages import INDEX, TABLE, DamagedText, Page, PageFile, Row, SqliteValue, Tree
-from themis.storage.runs import FAILED, PARTIAL, SCORED, UNPARSED, Frame, RunStatus, is_whole_body
+from themis.storage.runs import FAILED, PARTIAL, SCORED, UNPARSED, Frame, RunStatus, find_digests, is_whole_body
 from themis.storage.salvage import Loss, salvage_runs
 from themis.storage.schema import AnySelect
 from themis.storage.store import ExperimentStorage
@@ -50,6 +55,9 @@ _NOT_COPIED = ("run", "evaluation", "lease_holder", "lease_until")
 
 _TABLES = (
     *(schema.runs, schema.items, schema.samples, schema.records, schema.evaluations, schema.scores, schema.turns),
+    schema.steps,
+    schema.batches,
+    schema.attachments,
     schema.artifacts,
     schema.judgements,
     schema.definitions,
@@ -61,6 +69,8 @@ _JSON = {
     "evaluations": ("config",),
     "scores": ("details",),
     "judgements": ("body",),
+    "steps": ("body",),
+    "batches": ("files", "requests"),
     "turns": ("body",),
     "definitions": ("content",),
 }
@@ -161,7 +171,18 @@ def _copy_run(source: ExperimentStorage, target: ExperimentStorage, run_id: str)
         used = sa.select(schema.samples.c.fingerprint).where(schema.samples.c.run == old)
         items = sa.select(schema.items).where(schema.items.c.fingerprint.in_(used))
         copy(items, insert_into(target.engine, schema.items).on_conflict_do_nothing())
-        for table in (schema.samples, schema.records, schema.turns, schema.artifacts):
+        named = reading.execute(items.where(schema.items.c.content.contains('"digest"'))).mappings()
+        for one in {one for item in named.all() for one in find_digests(item["content"])}:
+            attached = sa.select(schema.attachments).where(schema.attachments.c.digest == one)
+            copy(attached, insert_into(target.engine, schema.attachments).on_conflict_do_nothing())
+        for table in (
+            schema.samples,
+            schema.records,
+            schema.steps,
+            schema.batches,
+            schema.turns,
+            schema.artifacts,
+        ):
             copy(sa.select(table).where(table.c.run == old), sa.insert(table), run=new)
         mine = sa.select(schema.evaluations).where(schema.evaluations.c.run == old)
         for evaluation in reading.execute(mine).mappings().all():
@@ -259,6 +280,9 @@ def _migrate_rows(made: Path) -> None:
         with engine.begin() as connection:
             move_definitions(connection)
             store_specifications(connection)
+            separate_parts(connection)
+            separate_reasoning(connection)
+            store_system_prompts(connection)
     finally:
         engine.dispose()
 
@@ -490,11 +514,11 @@ def _orders(table: sa.Table) -> Iterator[list[str]]:
         yield [name for name in names if name not in last] + last
 
 
-def _default(column: sa.Column[Any]) -> int | None:
+def _default(column: sa.Column[object]) -> int | None:
     return None if column.server_default is None else 0
 
 
-def _fits(column: sa.Column[Any], value: SqliteValue) -> bool:
+def _fits(column: sa.Column[object], value: SqliteValue) -> bool:
     if value is None:
         return bool(column.nullable)
     if isinstance(column.type, sa.Integer):
@@ -523,6 +547,8 @@ def _is_usable(table: str, values: dict[str, SqliteValue]) -> bool:
             return values["ok"] in (0, 1) and is_whole_body(str(values["body"]))
         case "definitions":
             return digest(str(values["content"])) == str(values["digest"])
+        case "batches":
+            return values["state"] in set(BatchState)
         case "scores":
             return values["outcome"] in (SCORED, PARTIAL, UNPARSED, FAILED)
         case "runs":

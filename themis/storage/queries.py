@@ -19,15 +19,15 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from themis.core.codec import decode
-from themis.core.entities import UNSCORED_ATTEMPTS, EvaluationRecord, GenerationRecord
-from themis.core.fingerprint import digest
+from themis.core.codec import decode, digest
+from themis.core.entities import UNSCORED_ATTEMPTS, EvaluationRecord, GenerationRecord, Step
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import schema
 from themis.storage.database import retry_read
 from themis.storage.runs import (
     FAILED,
+    Attachment,
     Frame,
     RunMetadata,
     Turn,
@@ -188,6 +188,11 @@ class RunReader:
         query = self._sample_query().where(schema.samples.c.item_id.in_([one for one in item_ids if is_storable(one)]))
         return {row[1]: StoredSample(row[0], row[1], decode(row[2]), *row[3:]) for row in self.read_rows(query)}
 
+    def samples_at(self, positions: Sequence[int]) -> Iterator[StoredSample]:
+        """Those of the rows that stand there, in any order."""
+        for row in self.read_rows(self._sample_query().where(schema.samples.c.position.in_(positions))):
+            yield StoredSample(row[0], row[1], decode(row[2]), *row[3:])
+
     def _sample_query(self) -> AnySelect:
         samples, items = schema.samples, schema.items
         return (
@@ -267,6 +272,7 @@ class RunReader:
         records, samples, items = schema.records, schema.samples, schema.items
         query = (
             sa.select(records.c.position, records.c.attempt, records.c.body, samples.c.item_id, items.c.content)
+            .add_columns(records.c.cost_usd)
             .join(samples, (samples.c.run == records.c.run) & (samples.c.position == records.c.position))
             .join(items, items.c.fingerprint == samples.c.fingerprint)
             .where(records.c.run == self.run, *conditions)
@@ -275,9 +281,13 @@ class RunReader:
         for position, of_sample in itertools.groupby(rows, key=itemgetter(0)):
             yield position, whole_record([self._read_call(*row) for _, *row in of_sample])
 
-    def _read_call(self, attempt: int, body: str, item_id: str, content: str) -> GenerationRecord:
+    def _read_call(
+        self, attempt: int, body: str, item_id: str, content: str, cost_usd: float | None
+    ) -> GenerationRecord:
         try:
-            return self.frame.read(body, item_id, decode(content), attempt)
+            read = self.frame.read(body, item_id, decode(content), attempt)
+            read.metrics["cost_usd"] = cost_usd
+            return read
         except (ValueError, msgspec.MsgspecError) as error:
             raise StorageError(
                 f"the record of {item_id!r} is damaged ({error}); `themis store repair` salvages what can be read into a new file"
@@ -422,14 +432,14 @@ class RunReader:
         )
         return found
 
-    def item_scores(self, evaluation: int) -> Iterator[ItemScore]:
+    def item_scores(self, evaluation: int, *, after: int = -1) -> Iterator[ItemScore]:
         """Every row of every metric, in dataset order: a sample's rows of one metric follow each other."""
         scores = schema.scores
         query = sa.select(scores.c.position, scores.c.metric, scores.c.value, scores.c.outcome).where(
             scores.c.evaluation == evaluation
         )
         then = (scores.c.metric, scores.c.ordinal)
-        return map(ItemScore._make, self._paged(query, scores.c.position, -1, then=then, size=_LARGE_PAGE))
+        return map(ItemScore._make, self._paged(query, scores.c.position, after, then=then, size=_LARGE_PAGE))
 
     def clusters(self) -> dict[int, str]:
         """The cluster of each sample that has one, by position."""
@@ -576,6 +586,27 @@ class RunReader:
             for row in self.read_rows(query.order_by(turns.c.seq.desc() if last else turns.c.seq).limit(limit))
         ]
         return found[::-1] if last else found
+
+    def steps(self, position: int, attempt: int) -> list[Step]:
+        """The stored steps of an answer that is not whole yet, in their order."""
+        table = schema.steps
+        query = sa.select(table.c.step, table.c.kind, table.c.body).where(
+            table.c.run == self.run, table.c.position == position, table.c.attempt == attempt
+        )
+        rows = self.read_rows(query.order_by(table.c.step))
+        return [Step(position, attempt, row.step, row.kind, **decode(row.body)) for row in rows]
+
+    def started(self) -> set[tuple[int, int]]:
+        """(position, attempt) of answers that have steps and are not whole yet."""
+        table = schema.steps
+        query = sa.select(table.c.position, table.c.attempt).where(table.c.run == self.run).distinct()
+        return {(row.position, row.attempt) for row in self.read_rows(query)}
+
+    def attachment(self, digest: str) -> Attachment | None:
+        """An image or a file that a row names."""
+        table = schema.attachments
+        query = sa.select(table.c.digest, table.c.media_type, table.c.content).where(table.c.digest == digest)
+        return next((Attachment(row[0], row[1], bytes(row[2])) for row in self.read_rows(query)), None)
 
     def artifact(self, name: str) -> bytes | None:
         """A file that belongs to the run."""

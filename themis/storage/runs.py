@@ -10,10 +10,10 @@ import datetime
 import enum
 import re
 import unicodedata
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import Any, Generic, NamedTuple, Required, TypedDict, TypeVar, overload
+from typing import Any, NamedTuple, Required, TypedDict, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -31,23 +31,36 @@ from themis.core.entities import (
     PromptSpec,
     Reference,
     SamplingConfig,
+    Step,
 )
+from themis.core.messages import ToolCall
 from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import schema
 from themis.storage.database import clock, format_holder, holder_is_dead
 from themis.storage.schema import AnyColumn
 
 T = TypeVar("T")
-# So many records are read ahead.
-_PAGE = 500
 # `partial` is the score of a panel of which some judge gave no verdict.
 SCORED, PARTIAL, UNPARSED, FAILED = "scored", "partial", "unparsed", "failed"
 # What the pipeline tells metrics beside the task's metadata.
 _GIVEN = ("sample_id", "prompt", "generation_time_ms", "attempt_outcomes", "model_output")
 
 
-# What `Frame.task` puts into the metadata of every task.
-_OF_EVERY_TASK = frozenset({"dataset_id", "manifest_hash", "attempts"})
+# What the system says to every row of a run that says nothing of its own: under this name in a template's metadata, in a row
+# and in a task.
+SYSTEM_PROMPT = "system_prompt"
+# The bytes that a task carries for the images and files in its messages; they are stored once, under their digests.
+ATTACHED = "attachments"
+# What is in the metadata of every task, or is stored elsewhere.
+_NOT_IN_BODY = frozenset({"dataset_id", "manifest_hash", "attempts", ATTACHED, "tools", "tool_choice"})
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """An image or a file that a row names."""
+
+    digest: str
+    media_type: str
+    content: bytes
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -58,6 +71,7 @@ class Item(msgspec.Struct, frozen=True):
     fingerprint: str
     content: str
     cluster: str | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 class ScoreRow(msgspec.Struct):
@@ -85,6 +99,13 @@ class _StoredBody(TypedDict, total=False):
 
     prompt: Required[str]
     text: str | None
+    reasoning: str | None
+    tool_calls: list[ToolCall]
+    refusal: str | None
+    finish_reason: str | None
+    logprobs: Any
+    parts: list[dict[str, Any]]
+    transcript: list[dict[str, Any]]
     raw: Any
     usage: dict[str, Any] | None
     error: ModelError | None
@@ -107,7 +128,7 @@ class Frame:
     # Runs of before rows had a sampling of their own may have data in a field of that name.
     rows_have_sampling: bool = True
 
-    def task(self, item_id: str, row: Mapping[str, Any], text: str, attempt: int = 0) -> GenerationTask:
+    def task(self, item_id: str, row: Mapping[str, object], text: str, attempt: int = 0) -> GenerationTask:
         metadata = dict(row)
         metadata.pop(self.id_field, None)
         reference = None
@@ -119,22 +140,24 @@ class Frame:
             metadata["manifest_hash"] = self.manifest_hash
         if self.attempts > 1:
             metadata["attempts"] = attempt
+        if SYSTEM_PROMPT in self.prompt.metadata and not metadata.get(SYSTEM_PROMPT):
+            metadata[SYSTEM_PROMPT] = self.prompt.metadata[SYSTEM_PROMPT]
         prompt = PromptRender(self.prompt, text, dict(row))
         return GenerationTask(prompt, self.model, self.sampling_of(row), metadata, reference)
 
-    def sampling_of(self, row: Mapping[str, Any]) -> SamplingConfig:
+    def sampling_of(self, row: Mapping[str, object]) -> SamplingConfig:
         """The run's, or with what the row's own field `sampling` says."""
         own = row.get("sampling") if self.rows_have_sampling else None
         return self.sampling if own is None else self.sampling.override(own)
 
-    def read(self, body: str, item_id: str, row: Mapping[str, Any], attempt: int = 0) -> GenerationRecord:
+    def read(self, body: str, item_id: str, row: Mapping[str, object], attempt: int = 0) -> GenerationRecord:
         """One stored call as the record it was."""
         stored = decode_as(body, _StoredBody)
         task = self.task(item_id, row, stored["prompt"], attempt)
         task.metadata.update(stored.get("metadata", {}))
-        text = stored.get("text")
-        output = None if text is None else ModelOutput(text=text, raw=stored.get("raw"), usage=stored.get("usage"))
-        return GenerationRecord(task=task, output=output, error=stored.get("error"), metrics=stored.get("metrics", {}))
+        return GenerationRecord(
+            task=task, output=_read_output(stored), error=stored.get("error"), metrics=stored.get("metrics", {})
+        )
 
     def to_config(self) -> dict[str, Any]:
         return {
@@ -145,7 +168,11 @@ class Frame:
             },
             "sampling": asdict(self.sampling),
             # Examples before the question are part of the template.
-            "prompt": {"name": self.prompt.name, "template": self.prompt.template, **_examples(self.prompt.metadata)},
+            "prompt": {
+                "name": self.prompt.name,
+                "template": self.prompt.template,
+                **_stored_template(self.prompt.metadata),
+            },
             "id_field": self.id_field,
             "reference_field": self.reference_field,
             "attempts": self.attempts,
@@ -157,7 +184,7 @@ class Frame:
         return cls(
             model=ModelSpec(model.get("identifier", ""), model.get("provider", ""), metadata=model.get("metadata", {})),
             sampling=SamplingConfig(**{**sampling, "stop": tuple(sampling.get("stop", ()))}),
-            prompt=PromptSpec(prompt.get("name", "default"), prompt.get("template", ""), _examples(prompt)),
+            prompt=PromptSpec(prompt.get("name", "default"), prompt.get("template", ""), _stored_template(prompt)),
             id_field=config.get("id_field", "id"),
             reference_field=config.get("reference_field"),
             manifest_hash=manifest_hash,
@@ -166,8 +193,28 @@ class Frame:
         )
 
 
-def _examples(given: Mapping[str, object]) -> dict[str, object]:
-    return {"examples": given["examples"]} if "examples" in given else {}
+def _read_output(stored: _StoredBody) -> ModelOutput | None:
+    text = stored.get("text")
+    if text is None:
+        return None
+    return ModelOutput(
+        text=text,
+        raw=stored.get("raw"),
+        usage=stored.get("usage"),
+        reasoning=stored.get("reasoning"),
+        tool_calls=tuple(stored.get("tool_calls", ())),
+        refusal=stored.get("refusal"),
+        finish_reason=stored.get("finish_reason"),
+        logprobs=stored.get("logprobs"),
+        parts=tuple(stored.get("parts", ())),
+        transcript=tuple(stored.get("transcript", ())),
+    )
+
+
+def _stored_template(given: Mapping[str, object]) -> dict[str, object]:
+    """What is stored of a template beside its text: what decides the messages that it makes."""
+    names = ("examples", "syntax", "messages", SYSTEM_PROMPT, "attach")
+    return {name: given[name] for name in names if name in given}
 
 
 def encode_body(record: GenerationRecord) -> str:
@@ -176,10 +223,13 @@ def encode_body(record: GenerationRecord) -> str:
     body: _StoredBody = {"prompt": task.prompt.text}
     if output is not None:
         body["text"] = output.text
+        if output.finish_reason is not None:
+            body["finish_reason"] = output.finish_reason
         if output.raw is not None:
             body["raw"] = output.raw
         if output.usage is not None:
             body["usage"] = output.usage
+        _add_parts(body, output)
     if record.error is not None:
         body["error"] = record.error
     if record.metrics:
@@ -189,11 +239,38 @@ def encode_body(record: GenerationRecord) -> str:
     added = {
         name: value
         for name, value in task.metadata.items()
-        if name not in _OF_EVERY_TASK and (name not in row or row[name] != value)
+        if name not in _NOT_IN_BODY and (name not in row or row[name] != value)
     }
+    if SYSTEM_PROMPT in added and added[SYSTEM_PROMPT] == task.prompt.spec.metadata.get(SYSTEM_PROMPT):
+        del added[SYSTEM_PROMPT]
     if added:
         body["metadata"] = added
     return encode(body)
+
+
+def encode_step(step: Step) -> str:
+    """What is stored of a step beside where it belongs."""
+    body: dict[str, object] = {"message": step.message}
+    for name in ("calls", "prompt_tokens", "completion_tokens", "seconds", "cost_usd"):
+        body[name] = getattr(step, name)
+    body.update({name: count for name in ("cached_tokens", "cache_write_tokens") if (count := getattr(step, name))})
+    return encode(body)
+
+
+def _add_parts(body: _StoredBody, output: ModelOutput) -> None:
+    """What most answers do not have."""
+    if output.reasoning is not None:
+        body["reasoning"] = output.reasoning
+    if output.tool_calls:
+        body["tool_calls"] = list(output.tool_calls)
+    if output.refusal is not None:
+        body["refusal"] = output.refusal
+    if output.logprobs is not None:
+        body["logprobs"] = output.logprobs
+    if output.parts:
+        body["parts"] = list(output.parts)
+    if output.transcript:
+        body["transcript"] = list(output.transcript)
 
 
 def is_whole_body(body: str) -> bool:
@@ -204,6 +281,14 @@ def is_whole_body(body: str) -> bool:
         return decode_as(body, dict).keys() <= _StoredBody.__annotations__.keys()
     except (ValueError, msgspec.MsgspecError):
         return False
+
+
+_DIGEST = re.compile(r'"digest":\s*"([0-9a-f]{64})"')
+
+
+def find_digests(content: str) -> list[str]:
+    """The attachments that an item's stored content names."""
+    return _DIGEST.findall(content)
 
 
 def whole_record(attempts: list[GenerationRecord]) -> GenerationRecord:
@@ -235,7 +320,8 @@ def score_rows(
 ) -> list[ScoreRow]:
     """The rows of one judged sample. A metric without a score has failed: its row holds the reasons.
 
-    `known` is the task's metadata: metrics often hand it on in their scores, and it is stored with the item already.
+    `known` is the task's metadata: metrics often hand it on in their scores, and it is stored with the item already. A value
+    of the metric's own is kept, whatever its name.
     """
     rows: list[ScoreRow] = []
     seen: dict[str, int] = {}
@@ -246,7 +332,11 @@ def score_rows(
         outcome = outcome if outcome in (PARTIAL, UNPARSED) else SCORED
         metadata = score.metadata
         if metadata:
-            metadata = {name: value for name, value in metadata.items() if name not in known and name not in _GIVEN}
+            metadata = {
+                name: value
+                for name, value in metadata.items()
+                if not (name in known and known[name] is value) and name not in _GIVEN
+            }
         details = encode({"details": score.details, "metadata": metadata}) if score.details or metadata else None
         rows.append(ScoreRow(position, score.metric_name, ordinal, float(score.value), outcome, details))
     missing = [name for name in metric_names if name not in seen]
@@ -279,114 +369,6 @@ def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(values)
     while batch := list(islice(iterator, size)):
         yield batch
-
-
-class LazySequence(Sequence[T], Generic[T]):
-    """A list that reads from the store. `stream` gives its elements from the first one on; going forwards is cheap."""
-
-    def __init__(self, length: int | None, stream: Callable[[], Iterator[T]]) -> None:
-        self._length = length
-        self._stream = stream
-        self._ahead: Iterator[T] = iter(())
-        self._start = 0
-        self._page: list[T] = []
-
-    def __len__(self) -> int:
-        if self._length is None:
-            self._length = sum(1 for _ in self._stream())
-        return self._length
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step > 0:
-                return list(islice(self._stream(), start, stop, step))
-            return [self[place] for place in range(start, stop, step)]
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
-            raise IndexError(f"index {index} of a sequence of {len(self)}")
-        if place < self._start or not self._page:
-            self._ahead, self._start, self._page = self._stream(), 0, []
-        while place >= self._start + len(self._page):
-            self._start += len(self._page)
-            self._page = list(islice(self._ahead, _PAGE))
-            if not self._page:
-                raise IndexError(f"index {index}: the stored run has fewer entries than when this was made")
-        return self._page[place - self._start]
-
-    def __iter__(self) -> Iterator[T]:
-        return self._stream()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str):
-            return NotImplemented
-        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} stored entries>"
-
-
-class LazyMapping(Mapping[str, T], Generic[T]):
-    """A dict that reads from the store, in dataset order."""
-
-    def __init__(
-        self,
-        entries: Callable[[], Iterator[tuple[str, T]]],
-        length: Callable[[], int],
-        find: Callable[[str], T | None],
-    ) -> None:
-        self._entries = entries
-        self._length = length
-        self._find = find
-
-    @classmethod
-    def empty(cls) -> LazyMapping[T]:
-        return cls(lambda: iter(()), lambda: 0, lambda key: None)
-
-    def __len__(self) -> int:
-        return self._length()
-
-    def __iter__(self) -> Iterator[str]:
-        return (key for key, _ in self._entries())
-
-    def __getitem__(self, key: str) -> T:
-        value = self._find(key) if isinstance(key, str) else None
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def values(self) -> ValuesView[T]:
-        return _Values(self)
-
-    def items(self) -> ItemsView[str, T]:
-        return _Items(self)
-
-    def entries(self) -> Iterator[tuple[str, T]]:
-        """Keys and values in one pass."""
-        return self._entries()
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} stored entries>"
-
-
-class _Values(ValuesView[T]):
-    _mapping: LazyMapping[T]
-
-    def __iter__(self) -> Iterator[T]:
-        return (value for _, value in self._mapping.entries())
-
-
-class _Items(ItemsView[str, T]):
-    _mapping: LazyMapping[T]
-
-    def __iter__(self) -> Iterator[tuple[str, T]]:
-        return self._mapping.entries()
 
 
 # --- runs --------------------------------------------------------------------------------------------------------------
@@ -505,6 +487,9 @@ class RunMetadata(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     # Answers that ended at `max_tokens`, of all attempts.
     cut_off: int = 0
+    # Of the prompts' tokens: read from a provider's cache, and written to it.
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
     # What a run that is being written waits for, if for more than a moment.
     waiting: str | None = None
     # Who is writing the run now, if anyone.
@@ -587,7 +572,7 @@ def metadata_columns(*, with_config: bool = True) -> list[AnyColumn]:
         *(runs.benchmark, runs.tags, runs.manifest_hash, runs.summary, runs.calls),
         *(runs.prompt_tokens, runs.completion_tokens, sa.case((runs.unpriced_calls == 0, runs.cost_usd))),
         *(runs.judge_calls, sa.case((runs.unpriced_judge_calls == 0, runs.judge_cost_usd)), runs.seconds),
-        *(runs.cut_off, runs.waiting, runs.lease_holder),
+        *(runs.cut_off, runs.cached_tokens, runs.cache_write_tokens, runs.waiting, runs.lease_holder),
         # How long the lease still holds, by the database's clock.
         runs.lease_until - clock(),
     ]

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from themis.core.codec import canonical_json, decode
-from themis.core.fingerprint import digest
+from themis.core.codec import canonical_json, decode, digest
 from themis.storage import schema
 from themis.storage.runs import RunStatus
 
@@ -145,7 +144,7 @@ def _recover_samples(new: sqlite3.Connection) -> None:
 
 def _delete_orphans(new: sqlite3.Connection) -> None:
     """Removes what belongs to no run: a flipped bit in a number puts a row where nobody looks."""
-    for table in ("samples", "records", "turns", "evaluations", "artifacts"):
+    for table in ("samples", "records", "steps", "batches", "turns", "evaluations", "artifacts"):
         new.execute(f"DELETE FROM {table} WHERE run NOT IN (SELECT run FROM runs)")
     new.execute("DELETE FROM scores WHERE evaluation NOT IN (SELECT evaluation FROM evaluations)")
     new.execute("UPDATE runs SET evaluation = NULL WHERE evaluation NOT IN (SELECT evaluation FROM evaluations)")

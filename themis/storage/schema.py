@@ -1,4 +1,4 @@
-"""The one SQL schema, for SQLite and PostgreSQL; `database` has the migrations that lead to it.
+"""The one SQL schema, for SQLite and PostgreSQL; `migrations` lead older stores to it.
 
     runs         one row a run: what it is, how it stands, what it has cost, who is writing it
     items        the content of a dataset row or a memory test, stored once however many runs use it
@@ -7,7 +7,10 @@
     evaluations  a way of judging a run; scores of an earlier way stay beside those of a later one
     scores       one row a verdict: (evaluation, position, metric, ordinal)
     judgements   replies of judges by what was asked, so that none is paid for twice
+    steps        one row a step of an answer that takes several, until the answer is whole
+    batches      one row a batch that a provider works off: written before it is sent, until its results are stored
     turns        one row an exchange of a memory run
+    attachments  images and files that rows name, stored once however many rows and runs use them
     artifacts    named files that belong to a run
     definitions  the memory tests of a configuration, every version of them, shared by the runs that play them
 
@@ -85,6 +88,9 @@ runs = Table(
     Column("seconds", Double, nullable=False),
     # Answers that ended because they had become as long as they may.
     Column("cut_off", BigInteger, nullable=False, server_default="0"),
+    # Of the prompts' tokens, those read from a provider's cache and those written to it.
+    Column("cached_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("cache_write_tokens", BigInteger, nullable=False, server_default="0"),
     # What a run that is being written waits for, in words; empty while it does not.
     Column("waiting", Text),
     Column("lease_holder", Text),
@@ -166,6 +172,51 @@ judgements = Table(
     Column("key", String(32), primary_key=True),
     Column("body", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("run", _Serial, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(16), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    info={"since": 8},
+    sqlite_with_rowid=False,
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("run", _Serial, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    # Ours, which the provider is given with the batch.
+    Column("token", String(32), nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("endpoint", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    # The provider's, once it is known.
+    Column("batch_id", Text),
+    Column("files", Text, nullable=False),
+    # [position, attempt, key] of every item.
+    Column("requests", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    info={"since": 10},
+)
+
+attachments = Table(
+    "attachments",
+    metadata,
+    # SHA-256 of the content.
+    Column("digest", String(64), primary_key=True),
+    Column("media_type", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created_at", Double, nullable=False),
+    info={"since": 8},
 )
 
 turns = Table(

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Engine
 
 from themis.core.codec import decode, decode_as
 from themis.core.entities import ModelError
+from themis.core.messages import ToolCall
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
 from themis.storage import schema
@@ -234,6 +235,9 @@ class SampleLine:
     scores: list[Score]
     # Whether a text was longer than what is here.
     is_cut: bool
+    # What an answer may be that has no text.
+    tool_calls: list[ToolCall]
+    refusal: str | None
 
 
 @dataclass(frozen=True)
@@ -251,6 +255,8 @@ class _Excerpt(msgspec.Struct):
     prompt: str | None = None
     text: str | None = None
     error: ModelError | None = None
+    tool_calls: list[ToolCall] = []
+    refusal: str | None = None
 
 
 def find_samples(
@@ -389,6 +395,8 @@ def _lines(reader: RunReader, found: Sequence[AnyRow], characters: int) -> list[
                 cost_usd=None if any(call.cost_usd is None for call in mine) else sum(call.cost_usd for call in mine),
                 scores=scores.get(row.position, []),
                 is_cut=max(len(prompt or ""), len(text or "")) > characters,
+                tool_calls=excerpt.tool_calls,
+                refusal=excerpt.refusal,
             )
         )
     return lines

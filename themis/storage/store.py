@@ -20,19 +20,19 @@ from typing import Any, TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from themis.core.codec import encode, to_plain
+from themis.core.codec import digest, encode, to_plain
 from themis.core.entities import EvaluationRecord, GenerationRecord
 from themis.core.files import atomic_write
-from themis.core.fingerprint import digest
 from themis.core.redaction import redact_text
 from themis.core.registry import nearest
-from themis.exceptions import ConfigurationError, RunBusyError, StorageError
+from themis.exceptions import ConfigurationError, RunBusyError, RunNotFoundError, StorageError
 from themis.storage import schema
+from themis.storage.batches import find_runs_with_open_batches
 from themis.storage.database import Durability, database_file, is_url, open_database, retry_read
+from themis.storage.lazy import LazyMapping
 from themis.storage.queries import RunReader, StoredDefinitions, find_run, has_experiment, run_columns
 from themis.storage.runs import (
     DEFAULT_EXPERIMENT,
-    LazyMapping,
     RunMetadata,
     RunStatus,
     validate_run_id,
@@ -91,6 +91,11 @@ class ExperimentStorage:
     def __repr__(self) -> str:
         return f"ExperimentStorage({redact_text(str(self.location))!r})"
 
+    def absolute(self) -> ExperimentStorage:
+        """The same store by its whole path, for whoever changes the working directory."""
+        whole = self.location if is_url(self.location) else Path(self.location).absolute()
+        return ExperimentStorage(whole, durability=self._durability)
+
     @cached_property
     def engine(self) -> Engine:
         """SQLAlchemy's engine of the database; made on first use."""
@@ -147,7 +152,7 @@ class ExperimentStorage:
             run_id: The run.
 
         Raises:
-            StorageError: There is no such run; names the nearest.
+            RunNotFoundError: There is no such run; names the nearest.
         """
         return self.reader(run_id).metadata
 
@@ -182,11 +187,11 @@ class ExperimentStorage:
             run_id: The run.
 
         Raises:
-            StorageError: There is no such run; names the nearest.
+            RunNotFoundError: There is no such run; names the nearest.
         """
         found = self.find_run(run_id)
         if found is None:
-            raise StorageError(self._explain_unknown(run_id))
+            raise RunNotFoundError(self._explain_unknown(run_id))
         return found
 
     def start_run(
@@ -319,6 +324,7 @@ class ExperimentStorage:
 
         Raises:
             RunBusyError: It is being written.
+            RunNotFoundError: There is no such run, or no store yet; also a `FileNotFoundError`.
         """
         reader = self.reader(run_id)
         if writer := reader.metadata.writer:
@@ -330,7 +336,8 @@ class ExperimentStorage:
                 raise RunBusyError(f"run {run_id!r} was taken or removed by another process this very moment")
             mine = sa.select(schema.evaluations.c.evaluation).where(schema.evaluations.c.run == reader.run)
             connection.execute(sa.delete(schema.scores).where(schema.scores.c.evaluation.in_(mine)))
-            for table in (schema.evaluations, schema.records, schema.samples, schema.turns, schema.artifacts):
+            theirs = (schema.evaluations, schema.records, schema.steps, schema.samples, schema.turns, schema.artifacts)
+            for table in (*theirs, schema.batches):
                 connection.execute(sa.delete(table).where(table.c.run == reader.run))
             remove_unused_items(connection)
         shutil.rmtree(self._folder(run_id), ignore_errors=True)
@@ -488,7 +495,7 @@ class ExperimentStorage:
     def apply_retention_policy(
         self, policy: RetentionPolicy | None = None, *, experiment: str | None = None, dry_run: bool = False
     ) -> list[str]:
-        """Deletes what the policy lets go and returns the ids.
+        """Deletes what the policy lets go and returns the ids; not what a provider still answers in a batch.
 
         Args:
             policy: What to keep. Every count in it is of one experiment's runs.
@@ -498,6 +505,8 @@ class ExperimentStorage:
         policy = policy or RetentionPolicy()
         sizes = self.run_sizes() if policy.max_storage_gb is not None else {}
         gone = expired(self.list_runs(experiment), sizes, policy, datetime.datetime.now(datetime.UTC))
+        answered_later = find_runs_with_open_batches(self.engine) if gone else set()
+        gone = [run_id for run_id in gone if run_id not in answered_later]
         return gone if dry_run else [run_id for run_id in gone if self._try_delete(run_id)]
 
     def _try_delete(self, run_id: str) -> bool:

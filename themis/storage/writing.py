@@ -7,6 +7,7 @@ a result is told after `commit` returned.
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 import threading
 import time
@@ -19,11 +20,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
+from themis.core.batches import Batch
 from themis.core.codec import encode
-from themis.core.entities import Result
+from themis.core.entities import Result, Step
 from themis.core.redaction import Redactor, redact_text
 from themis.exceptions import ConfigurationError, RunBusyError, StorageError
 from themis.storage import schema
+from themis.storage.batches import to_row
 from themis.storage.database import (
     DatabaseAwayError,
     Durability,
@@ -34,7 +37,16 @@ from themis.storage.database import (
     process_identity,
     retry_read,
 )
-from themis.storage.runs import Item, RunStatus, ScoreRow, Turn, batched, encode_body
+from themis.storage.runs import (
+    Item,
+    RunStatus,
+    ScoreRow,
+    Turn,
+    batched,
+    encode_body,
+    encode_step,
+    find_digests,
+)
 
 T = TypeVar("T")
 
@@ -42,7 +54,10 @@ LEASE_SECONDS = 60.0
 _DATASET_BATCH = 2_000
 # What finished calls add to the row of their run, in the order of `_add_sums`. As text: building the statement anew for every
 # commit would cost more than the commit.
-_SUMS = ("calls", "unpriced_calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "cut_off")
+_SUMS = (
+    *("calls", "unpriced_calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "cut_off"),
+    *("cached_tokens", "cache_write_tokens"),
+)
 # The wall clock when this module was loaded: a memory run may move time for the whole process while an agent replies.
 _CLOCK_OFFSET = time.time() - time.monotonic()
 
@@ -119,12 +134,16 @@ class RunWriter:
         self._put_lost_samples = _Bulk(engine, schema.samples, ignores=True)
         self._put_calls = _Bulk(engine, schema.records, replaces=True)
         self._put_scores = _Bulk(engine, schema.scores, replaces=True)
+        self._put_steps = _Bulk(engine, schema.steps, replaces=True)
+        self._put_batches = _Bulk(engine, schema.batches, replaces=True)
+        self._put_attachments = _Bulk(engine, schema.attachments, ignores=True)
         self._put_turns = _Bulk(engine, schema.turns)
         self._put_judgements = _Bulk(engine, schema.judgements, replaces=True)
         self._put_artifacts = _Bulk(engine, schema.artifacts, replaces=True)
         mark = "?" if engine.dialect.name == "sqlite" else "%s"
         sums = ", ".join(f"{name} = {name} + {mark}" for name in _SUMS)
         self._addition = f"UPDATE runs SET updated_at = {mark}, {sums} WHERE run = {mark}"
+        self._step_removal = f"DELETE FROM steps WHERE run = {mark} AND position = {mark} AND attempt = {mark}"
         self._renewal = (
             f"UPDATE runs SET lease_until = {clock().compile(dialect=engine.dialect)} + {mark}, "
             f"lease_holder = {mark} WHERE run = {mark} AND lease_holder = {mark}"
@@ -228,14 +247,13 @@ class RunWriter:
                 result.key,
                 int(result.record.error is None),
                 encode_body(result.record),
-                result.prompt_tokens,
-                result.completion_tokens,
-                result.cost_usd,
-                result.seconds,
+                *(_add_steps(result) if result.steps else _spent_on(result)),
                 now,
             )
             for result in results
         ]
+        # What led to an answer is in its transcript from now on.
+        whole = [(self.run, result.position, result.attempt) for result in results if result.steps]
 
         def write(connection: Connection) -> None:
             self._put_calls(connection, rows)
@@ -249,8 +267,43 @@ class RunWriter:
                 connection.execute(
                     sa.delete(scores).where(scores.c.evaluation == evaluation, scores.c.position.in_(positions))
                 )
+            if whole:
+                connection.exec_driver_sql(self._step_removal, whole)
 
         self._commit(write)
+
+    def commit_steps(self, steps: Sequence[Step]) -> None:
+        """Makes steps of unfinished answers durable, with what they cost."""
+        now = _now()
+        rows: list[tuple[object, ...]] = [
+            (
+                *(self.run, one.position, one.attempt, one.number, one.kind),
+                *(self._redactor.values(encode_step(one)), now),
+            )
+            for one in steps
+        ]
+
+        def write(connection: Connection) -> None:
+            self._put_steps(connection, rows)
+            sums = (
+                sum(one.calls for one in steps),
+                sum(one.calls for one in steps if one.cost_usd is None),
+                sum(one.prompt_tokens for one in steps),
+                sum(one.completion_tokens for one in steps),
+                sum(one.cost_usd or 0.0 for one in steps),
+                sum(one.seconds for one in steps),
+                0,
+                sum(one.cached_tokens for one in steps),
+                sum(one.cache_write_tokens for one in steps),
+            )
+            connection.exec_driver_sql(self._addition, (now, *sums, self.run))
+
+        self._commit(write)
+
+    def save_batch(self, batch: Batch) -> None:
+        """Makes durable how far a batch has come."""
+        row = to_row(self.run, batch, _now())
+        self._commit(lambda connection: self._put_batches(connection, [row]))
 
     def open_evaluation(self, fingerprint: str, config: Mapping[str, object]) -> int:
         """The id of a way of judging this run; it becomes the current one."""
@@ -375,6 +428,8 @@ class RunWriter:
         put = self._put_lost_samples if only_lost else self._put_samples
         # Deduplicated: equal rows of any number of runs are stored once, under their fingerprint.
         self._put_items(connection, [(item.fingerprint, item.content) for item in batch])
+        named = {one.digest: one for item in batch for one in item.attachments}
+        self._put_attachments(connection, [(one.digest, one.media_type, one.content, _now()) for one in named.values()])
         try:
             put(connection, [(self.run, one.position, one.item_id, one.fingerprint, one.cluster) for one in batch])
         except sa.exc.IntegrityError as error:
@@ -402,7 +457,7 @@ class RunWriter:
         )
 
     def _add_sums(self, connection: Connection, results: Sequence[Result]) -> None:
-        calls = unpriced = prompt = completion = truncated = 0
+        calls = unpriced = prompt = completion = truncated = cached = written = 0
         cost = seconds = 0.0
         for result in results:
             output = result.record.output
@@ -413,9 +468,11 @@ class RunWriter:
             unpriced += result.calls if result.cost_usd is None else 0
             prompt += result.prompt_tokens
             completion += result.completion_tokens
+            cached += result.cached_tokens
+            written += result.cache_write_tokens
             cost += result.cost_usd or 0.0
             seconds += result.seconds
-        sums = (calls, unpriced, prompt, completion, cost, seconds, truncated)
+        sums = (calls, unpriced, prompt, completion, cost, seconds, truncated, cached, written)
         connection.exec_driver_sql(self._addition, (_now(), *sums, self.run))
 
     def _add_judging(self, connection: Connection, calls: int, cost_usd: float | None) -> None:
@@ -486,6 +543,36 @@ def remove_unused_items(connection: Connection) -> None:
         connection.exec_driver_sql("LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE")
     unused = ~sa.exists().where(schema.samples.c.fingerprint == schema.items.c.fingerprint)
     connection.execute(sa.delete(schema.items).where(unused))
+    _remove_unused_attachments(connection)
+
+
+def _remove_unused_attachments(connection: Connection) -> None:
+    """Deletes the images and files that no item names."""
+    attachments = schema.attachments.c
+    stored = set(connection.execute(sa.select(attachments.digest)).scalars())
+    if not stored:
+        return
+    items = sa.select(schema.items.c.content).where(schema.items.c.content.contains('"digest"'))
+    for content in connection.execute(items.execution_options(yield_per=_DATASET_BATCH)).scalars():
+        stored.difference_update(find_digests(content))
+    for batch in batched(sorted(stored), _DATASET_BATCH // 4):
+        connection.execute(sa.delete(schema.attachments).where(attachments.digest.in_(batch)))
+
+
+def _spent_on(one: Result | Step) -> tuple[int, int, float | None, float]:
+    return one.prompt_tokens, one.completion_tokens, one.cost_usd, one.seconds
+
+
+def _add_steps(result: Result) -> tuple[int, int, float | None, float]:
+    """What an answer took together with the steps before it; the cost is None where a price is not known."""
+    spent = [_spent_on(result), *map(_spent_on, result.steps)]
+    costs = [cost for _, _, cost, _ in spent if cost is not None]
+    return (
+        sum(prompt for prompt, _, _, _ in spent),
+        sum(completion for _, completion, _, _ in spent),
+        math.fsum(costs) if len(costs) == len(spent) else None,
+        math.fsum(seconds for _, _, _, seconds in spent),
+    )
 
 
 def _make_storable(text: str) -> str:

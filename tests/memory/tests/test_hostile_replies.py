@@ -177,10 +177,10 @@ FRAGMENTS = [
 
 @cache
 def hostile_replies():
-    """Ten thousand replies out of fragments, some of them very long."""
+    """Thousands of replies out of fragments, some of them very long."""
     chance = random.Random(8)
     replies = ["", " ", *FRAGMENTS]
-    while len(replies) < 9_975:
+    while len(replies) < 2_475:
         glue = chance.choice(["", " ", " ", ", ", "\n"])
         replies.append(glue.join(chance.choices(FRAGMENTS, k=chance.randint(1, 12))))
     repeated = (
@@ -208,16 +208,16 @@ def hostile_replies():
         "not a, the ",
     )
     replies += [fragment * 5_000 for fragment in repeated]
-    replies += [" ".join(chance.choices(FRAGMENTS, k=5_000)) for _ in range(10_000 - len(replies))]
+    replies += [" ".join(chance.choices(FRAGMENTS, k=5_000)) for _ in range(2_500 - len(replies))]
     return replies
 
 
 @pytest.mark.parametrize("scorer", sorted(SCORERS))
-def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
+def test_a_scorer_survives_thousands_of_hostile_replies(scorer):
     judge = SCORERS[scorer]
     replies = hostile_replies()
 
-    assert len(replies) >= 10_000
+    assert len(replies) >= 2_500
     for reply in replies:
         grade = judge(reply)
         settled = grade is not None and not grade.failed
@@ -227,7 +227,7 @@ def test_a_scorer_survives_ten_thousand_hostile_replies(scorer):
 @pytest.mark.parametrize("name", TESTS)
 def test_a_whole_test_survives_hostile_replies(name):
     chance = random.Random(name)
-    for seed, reply in enumerate(chance.sample(hostile_replies()[:9_975], 40)):
+    for seed, reply in enumerate(chance.sample(hostile_replies()[:2_475], 40)):
         grade = play(example(name, seed), Repeater(reply)).grade
         assert (0.0 <= grade.score <= 1.0) or any("--judge" in reason for reason in grade.reasons), reply[:200]
         assert all("raised" not in reason for reason in grade.reasons), reply[:200]

@@ -18,6 +18,8 @@ from themis.memory.script import ScriptDriver
 from themis.memory.tape import ConversationLog
 
 FOLDER = Path(__file__).parent / "replies_of_others"
+# Replies to some of the same tests, by those who wrote the rules: a handful of each family that a rule is for.
+FAMILIES = Path(__file__).parent / "replies_by_family"
 START, PACE, MOST_FILLER = datetime(2024, 1, 1, 9, tzinfo=UTC), timedelta(seconds=30), 60
 
 
@@ -25,16 +27,29 @@ def test_nearly_all_replies_of_others_are_judged_as_their_writer_did_and_few_wro
     verdicts = Counter(verdict for path in sorted(FOLDER.glob("*.jsonl")) for verdict in judge_all(path))
 
     total = verdicts.total()
-    assert total > 800
-    assert verdicts["right"] / total >= 0.96
-    assert verdicts["wrong"] / total <= 0.025
+    assert total > 5_700
+    assert verdicts["right"] / total >= 0.97
+    assert verdicts["wrong"] / total <= 0.01
+    assert verdicts["wrong"] < verdicts["undecided"]
+
+
+def test_replies_of_every_family_that_a_rule_is_for_are_judged_as_a_person_would():
+    verdicts = Counter(verdict for path in sorted(FAMILIES.glob("*.jsonl")) for verdict in judge_all(path))
+
+    assert verdicts.total() > 900
+    assert verdicts["right"] / verdicts.total() >= 0.97
+    assert verdicts["wrong"] <= 3
 
 
 def judge_all(path: Path) -> Iterator[str]:
     """For each reply of a file whether it was judged as written there, not at all, or otherwise."""
     tests: dict[int, TestExample] = {}
     kind = MEMORY_TESTS.get(path.stem)
-    for line in path.read_text(encoding="utf-8").splitlines():
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not any('"definition"' in line for line in lines):
+        told = (FOLDER / path.name).read_text(encoding="utf-8").splitlines()
+        lines = [line for line in told if '"definition"' in line] + lines
+    for line in lines:
         row = json.loads(line)
         if "definition" in row:
             known = {name: value for name, value in row["arguments"].items() if name in kind.arguments()}

@@ -44,11 +44,16 @@ class BoxedExtractor:
 
     A box inside the model's reasoning is no answer.
 
+    Args:
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
+
     >>> BoxedExtractor().extract(r"so \boxed{\frac{1}{2}}.")
     '\\frac{1}{2}'
     >>> BoxedExtractor().extract(r"hence \boxed{2} and \boxed{3}")
     '2, 3'
     """
+
+    part: str = "text"
 
     def extract(self, raw_output: str) -> str:
         text = strip_thinking(text_of(raw_output))
@@ -107,11 +112,16 @@ class FinalAnswerExtractor:
     ("the answer is ..."); concluded ("so the total is ..."); or bare, where the reply is nothing else or begins with it.
     Reasons, hedges, next sentences and typesetting are left out, and what is rejected or only supposed does not count.
 
+    Args:
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
+
     >>> FinalAnswerExtractor().extract("Hence the final answer is **7**.")
     '7'
     >>> FinalAnswerExtractor().extract("Answer: probably 12, because 3 * 4 = 12.\n\nThe answer is not 34.")
     '12'
     """
+
+    part: str = "text"
 
     def extract(self, raw_output: str) -> str:
         said = text_of(raw_output)

@@ -29,6 +29,7 @@ class MultipleChoiceExtractor:
     Args:
         choices: The letters there are, as a range or one by one.
         options: The options' texts, in order or by letter; a spelled-out option then counts as its letter.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> MultipleChoiceExtractor("A-D").extract("So the answer is (b).")
     'B'
@@ -36,6 +37,7 @@ class MultipleChoiceExtractor:
 
     choices: str = "A-Z"
     options: Sequence[str] | Mapping[str, str] | None = None
+    part: str = "text"
 
     def __post_init__(self) -> None:
         parse_letters(self.choices)

@@ -29,12 +29,14 @@ class ConfidenceExtractor:
 
     Args:
         scale: What a plain number for certainty is, such as 10; by default 1 or, above it, 100.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> ConfidenceExtractor().extract("It is Paris. Confidence: 85%")
     0.85
     """
 
     scale: float | None = None
+    part: str = "text"
 
     def __post_init__(self) -> None:
         if self.scale is not None and not self.scale > 0:

@@ -23,9 +23,14 @@ MAX_TEXT_CHARS = 20_000
 class CountdownExpressionExtractor:
     """The expression as ASCII arithmetic, such as `95 - (21 / 3)`; whether it is right is the metric's question.
 
+    Args:
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
+
     >>> CountdownExpressionExtractor().extract("So **95 − 21 ÷ 3** = 88.")
     '95 - 21 / 3'
     """
+
+    part: str = "text"
 
     def extract(self, raw_output: str) -> str:
         text = str(raw_output).strip()

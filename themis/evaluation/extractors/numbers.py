@@ -26,11 +26,16 @@ class LastNumberExtractor:
 
     Scales and fractions are worked out; dates, times, versions and the numbers of a list are not numbers.
 
+    Args:
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
+
     >>> LastNumberExtractor().extract("So 3 x 400 is $1,200.00 in all.")
     '1200'
     >>> LastNumberExtractor().extract("It grew to $1.2 million by 2024-05-06.")
     '1200000'
     """
+
+    part: str = "text"
 
     def extract(self, raw_output: str) -> str:
         text = text_of(raw_output)

@@ -98,8 +98,11 @@ def read_plain(sentence: str) -> str | None:
     'the east'
     """
     sentence = sentence.strip().rstrip(".!")
+    if len(sentence) > _LONGEST:
+        return None
+    sentence = _SETTING.sub("", sentence)
     for pattern in _SAYS:
-        if found := pattern.fullmatch(_SETTING.sub("", sentence)):
+        if found := pattern.fullmatch(sentence):
             said = next(part for part in found.groups() if part).strip()
             if said and len(said.split()) <= _MOST_WORDS:
                 return said

@@ -25,6 +25,7 @@ class JsonFieldExtractor:
 
     Args:
         field_path: For example `user.name` or `items.0`; without one the whole value is the answer.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> JsonFieldExtractor("user.age").extract('{"user": {"age": 31}}')
     31
@@ -33,6 +34,7 @@ class JsonFieldExtractor:
     """
 
     field_path: str = ""
+    part: str = "text"
 
     def extract(self, raw_output: str) -> object:
         if isinstance(raw_output, dict | list):
@@ -174,6 +176,7 @@ class XmlTagExtractor:
     Args:
         tag: The tag's name.
         last: Whether the last such tag counts; else the first.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> XmlTagExtractor("answer").extract("hm <answer> 42 </answer>")
     '42'
@@ -181,6 +184,7 @@ class XmlTagExtractor:
 
     tag: str = "answer"
     last: bool = True
+    part: str = "text"
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w:.-]+", self.tag):
@@ -227,6 +231,7 @@ class CodeBlockExtractor:
     Args:
         language: Only blocks of this language count, whichever of its names they are fenced with, and blocks fenced without one.
         bare: Whether code without a fence counts; else it is no answer.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> CodeBlockExtractor("python").extract("Here:\n```py\nx = 1\n```")
     'x = 1'
@@ -234,6 +239,7 @@ class CodeBlockExtractor:
 
     language: str | None = None
     bare: bool = True
+    part: str = "text"
 
     def extract(self, raw_output: str) -> str:
         said = text_of(raw_output)

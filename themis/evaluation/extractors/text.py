@@ -43,12 +43,14 @@ class IdentityExtractor:
 
     Args:
         strip_whitespace: Whether space at both ends is left out.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> IdentityExtractor().extract(" Paris\n")
     'Paris'
     """
 
     strip_whitespace: bool = True
+    part: str = "text"
 
     def extract(self, raw_output: str) -> str:
         text = text_of(raw_output)
@@ -66,6 +68,7 @@ class RegexExtractor:
         group: Number or name of the group that is the answer.
         flags: Those of the module `re`, for a pattern given as text.
         last: Whether the last match counts instead of the first.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> RegexExtractor(r"total: (\d+)").extract("total: 42 apples")
     '42'
@@ -75,6 +78,7 @@ class RegexExtractor:
     group: int | str | None = None
     flags: int = 0
     last: bool = False
+    part: str = "text"
 
     def __post_init__(self) -> None:
         try:
@@ -108,6 +112,7 @@ class ThinkTagStripper:
 
     Args:
         tags: Names of the tags that reasoning stands in.
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
 
     >>> ThinkTagStripper().extract("<think>2+2...</think> 4")
     '4'
@@ -118,6 +123,7 @@ class ThinkTagStripper:
         "analysis", "deliberation", "chain_of_thought", "cot", "monologue", "inner_monologue", "internal_monologue",
         "inner_thoughts", "internal_thoughts", "brainstorm", "planning", "working", "work",
     )  # fmt: skip
+    part: str = "text"
 
     def extract(self, raw_output: str) -> str:
         text = text_of(raw_output)
@@ -219,6 +225,8 @@ _NEXT_TURN = re.compile(
 class ChainExtractor:
     """Each extractor reads what the one before it found; names and objects can be mixed.
 
+    The part of the reply that the first one names is read.
+
     Args:
         extractors: At least one, in the order in which they read.
 
@@ -230,6 +238,11 @@ class ChainExtractor:
         if not extractors:
             raise ConfigurationError("a chain needs at least one extractor, e.g. ChainExtractor('boxed')")
         self.extractors = tuple(resolve_extractor(extractor) for extractor in extractors)
+        self.part, *others = (getattr(extractor, "part", "text") for extractor in self.extractors)
+        if wrong := [part for part in others if part != "text"]:
+            raise ConfigurationError(
+                f"only the first extractor of a chain reads the reply, so part={wrong[0]!r} belongs there"
+            )
 
     def extract(self, raw_output: str) -> object:
         # What one extractor found is the text of the next, which refuses what it cannot read.
@@ -260,9 +273,14 @@ class ErrorTaxonomyExtractor:
 
     Read them with a metric such as `json_subset`, or in the stored predictions.
 
+    Args:
+        part: What of the reply is read: `text` (without reasoning), `reasoning`, `transcript`, `tool_calls` or `everything`.
+
     >>> ErrorTaxonomyExtractor().extract("I'm sorry, I can't help.")["refusal"]
     True
     """
+
+    part: str = "text"
 
     def extract(self, raw_output: str) -> dict[str, bool]:
         text = text_of(raw_output).strip()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from themis.evaluation.registries import METRIC_CLASSES, METRICS, load_class
 
 if TYPE_CHECKING:
+    from themis.evaluation.judges import PairwiseJudge as PairwiseJudgeMetric
+    from themis.evaluation.judges import RubricJudge as RubricJudgeMetric
     from themis.evaluation.metrics.calibration import Brier, Ece
     from themis.evaluation.metrics.classification import (
         Accuracy,
@@ -64,6 +66,14 @@ if TYPE_CHECKING:
         ResponseLength,
         TokenF1,
     )
+    from themis.evaluation.metrics.transcripts import (
+        FinalState,
+        NoToolCalled,
+        Steps,
+        ToolArguments,
+        ToolCalled,
+        ToolErrors,
+    )
     from themis.evaluation.metrics.translation import CorpusBleu, CorpusChrf, Ter
 
 __all__ = [
@@ -89,6 +99,7 @@ __all__ = [
     "EmbeddingSimilarity",
     "ExactMatch",
     "ExecutionAccuracy",
+    "FinalState",
     "GreedyMatch",
     "GroupMean",
     "Includes",
@@ -109,9 +120,11 @@ __all__ = [
     "MultipleChoice",
     "MutualInformationAccuracy",
     "Ndcg",
+    "NoToolCalled",
     "NormalizedOptionAccuracy",
     "Numeric",
     "OptionAccuracy",
+    "PairwiseJudgeMetric",
     "PartsFound",
     "PassAtK",
     "Perplexity",
@@ -122,12 +135,20 @@ __all__ = [
     "Rouge1",
     "Rouge2",
     "RougeL",
+    "RubricJudgeMetric",
+    "Steps",
     "Ter",
     "TokenF1",
+    "ToolArguments",
+    "ToolCalled",
+    "ToolErrors",
     "WeightedF1",
     "WordPerplexity",
 ]
 
+# What the tutorial calls the two judges: the very classes of `themis.evaluation.judges`.
+_TUTORIAL_NAMES = {"PairwiseJudgeMetric": "PairwiseJudge", "RubricJudgeMetric": "RubricJudge"}
+
 
 def __getattr__(name: str) -> object:
-    return load_class(__name__, METRIC_CLASSES, name)
+    return load_class(__name__, METRIC_CLASSES, _TUTORIAL_NAMES.get(name, name))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from themis.core.entities import MetricScore, ModelOutput
 from themis.evaluation.corpus import STATISTICS
 from themis.evaluation.extractors.exceptions import FieldExtractionError
+from themis.evaluation.parts import read_part
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
 from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Extractor, Metric, Row
@@ -63,11 +64,11 @@ class _OfConfidence(Metric):
         if not isinstance(output, ModelOutput):
             output = ModelOutput(prediction if isinstance(prediction, str) else "")
         if self._read == LOGPROBS:
-            return _confidence_of_tokens(self.name, output.raw)
+            return _confidence_of_tokens(self.name, output.logprobs)
         if isinstance(self._read, str):
             raise TypeError(self._read)
         try:
-            found = self._read.extract(output.text)
+            found = self._read.extract(read_part(output, getattr(self._read, "part", "text")))
         except FieldExtractionError as error:
             raise MetricError(f"{self.name} needs the answer's confidence: {error}") from error
         return _as_share(self.name, found)
@@ -86,9 +87,8 @@ def _as_share(name: str, found: object) -> float:
     return share
 
 
-def _confidence_of_tokens(name: str, raw: object) -> float:
+def _confidence_of_tokens(name: str, told: object) -> float:
     """The mean probability of a token (geometric, so that long answers are not less likely for their length)."""
-    told = raw.get("logprobs") if isinstance(raw, Mapping) else None
     content = told.get("content") if isinstance(told, Mapping) else None
     values = [token.get("logprob") for token in content or () if isinstance(token, Mapping)]
     numbers = [float(value) for value in values if isinstance(value, int | float)]

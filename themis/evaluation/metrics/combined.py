@@ -152,6 +152,10 @@ class ConsistencyMetric(Metric):
     def __post_init__(self) -> None:
         self._extractor = None if self.extractor is None else resolve_extractor(self.extractor)
         self.extractor = self._extractor
+        if (part := getattr(self._extractor, "part", "text")) != "text":
+            raise ConfigurationError(
+                f"{self.name} has the attempts' texts alone, and its extractor asks for their {part}"
+            )
 
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         if isinstance(prediction, list | tuple):

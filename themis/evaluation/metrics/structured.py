@@ -69,7 +69,7 @@ class JsonSubset(Metric):
         expected = json_references(self.name, references)
         try:
             said = json_prediction(prediction)
-            missing = min((list(_missing(value, said, "$")) for value in expected), key=len)
+            missing = min((list(find_missing(value, said)) for value in expected), key=len)
         except (ValueError, RecursionError):
             return zero(self.name, prediction, "JSON")
         return MetricScore(self.name, float(not missing), {"missing": missing[:20]} if missing else {})
@@ -205,17 +205,17 @@ def _canonical(value: object, ignore_order: bool) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _missing(expected: object, said: object, path: str) -> Iterator[str]:
+def find_missing(expected: object, said: object, path: str = "$") -> Iterator[str]:
     """Paths of what is expected but was not said."""
     if isinstance(expected, dict) and isinstance(said, dict):
         for key, value in expected.items():
             if key in said:
-                yield from _missing(value, said[key], f"{path}.{key}")
+                yield from find_missing(value, said[key], f"{path}.{key}")
             else:
                 yield f"{path}.{key}"
     elif isinstance(expected, list) and isinstance(said, list):
         for index, value in enumerate(expected):
-            if not any(next(_missing(value, item, path), None) is None for item in said):
+            if not any(next(find_missing(value, item, path), None) is None for item in said):
                 yield f"{path}[{index}]"
     elif canonical_text(expected) != canonical_text(said):
         yield path

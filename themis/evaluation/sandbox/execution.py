@@ -16,9 +16,17 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from themis.evaluation.sandbox.code_tests import AssertTest, CodeTest, ProgramTest, Verdict, compare_output
-from themis.evaluation.sandbox.inside.wire import AssertDescription, CallDescription, Report, Values
+from themis.evaluation.sandbox.inside.wire import (
+    AssertDescription,
+    CallDescription,
+    CollectedFolder,
+    Report,
+    StepDescription,
+    Values,
+)
 from themis.evaluation.sandbox.launch import Job, last_line, launch
 from themis.evaluation.sandbox.protection import Limits, Protection, SandboxError, read_weaknesses
 from themis.exceptions import ConfigurationError
@@ -53,6 +61,7 @@ class Sandbox:
         allow_weak: What the sandbox may leave open: "files", "processes", "network". By default nothing; what
             THEMIS_ALLOW_WEAK_SANDBOX says is allowed too.
         packages: Names of installed packages that the code may import beside the standard library.
+        programs: Names of programs that the code may start beside Python and the shell.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -60,6 +69,7 @@ class Sandbox:
     name: str = ""
     allow_weak: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
     @property
     def level(self) -> str:
@@ -86,6 +96,12 @@ class Sandbox:
         (report,) = self._launch(code, [Job("program", stdin.encode("utf-8", "surrogatepass"))])
         return Execution(**report, level=self.level)
 
+    def run_step(self, code: str, step: StepDescription) -> tuple[Execution, CollectedFolder | None]:
+        """Runs a program in a working directory that earlier ones left; what is left of it, None where that was lost."""
+        (report,) = self._launch(code, [Job("step", json.dumps(step).encode())])
+        left = cast("dict[str, CollectedFolder]", report).pop("folder", None)
+        return Execution(**report, level=self.level), left
+
     def run_tests(self, code: str, tests: Sequence[CodeTest]) -> list[Verdict]:
         """One verdict a test, each from fresh processes. After three timeouts the rest count as timed out unseen."""
         for test in tests:
@@ -98,7 +114,7 @@ class Sandbox:
         if not jobs:
             return []
         protection = self.chosen
-        reports = launch(protection, self.limits, code, jobs, locate_packages(self.packages))
+        reports = launch(protection, self.limits, code, jobs, locate_packages(self.packages), self.programs)
         missing = len(jobs) - len(reports)
         if not missing:
             return reports

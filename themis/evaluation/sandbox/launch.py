@@ -58,18 +58,24 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Job:
-    """`program` with its standard input, or `test` with its description."""
+    """`program` with its standard input, `step` or `test` with its description."""
 
     kind: str
     material: bytes
 
 
 def launch(
-    protection: Protection, limits: Limits, code: str, jobs: Sequence[Job], packages: Sequence[str] = ()
+    protection: Protection,
+    limits: Limits,
+    code: str,
+    jobs: Sequence[Job],
+    packages: Sequence[str] = (),
+    programs: Sequence[str] = (),
 ) -> list[Report]:
     """One report a job. Fewer come back where too many jobs timed out, or where the code ended the sandbox.
 
-    `packages` are the directories and files of packages that the code may import beside the standard library.
+    `packages` are the directories and files of packages that the code may import beside the standard library, `programs`
+    the names of those that it may start beside Python and the shell.
     """
     directory = tempfile.mkdtemp(prefix="themis-sandbox-")
     try:
@@ -78,7 +84,7 @@ def launch(
                 "layers": list(protection.layers),
                 "limits": asdict(limits),
                 "directory": _WORK if protection.is_container else directory,
-                "visible": _runtime_files(protection, tuple(packages)),
+                "visible": _runtime_files(protection, (*packages, *(f"+{name}" for name in programs))),
                 "packages": list(packages),
                 "cgroup": group,
                 "code": code,
@@ -100,11 +106,11 @@ def launch(
 
 
 @functools.lru_cache
-def _runtime_files(protection: Protection, packages: tuple[str, ...]) -> dict[str, list[str]]:
+def _runtime_files(protection: Protection, shown: tuple[str, ...]) -> dict[str, list[str]]:
     """What the interpreter needs of this machine; an image brings its own."""
     if sys.platform != "linux" or protection.image:
         return {"directories": [], "files": [], "hidden": []}
-    asked = [protection.interpreter, *OPTIONS, _PACKAGE, "runtime_files", *packages]
+    asked = [protection.interpreter, *OPTIONS, _PACKAGE, "runtime_files", *shown]
     try:
         listed = subprocess.run(asked, capture_output=True, env=_environment(), timeout=_START_SECONDS, check=False)
     except OSError as error:

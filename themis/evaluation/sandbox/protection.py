@@ -89,8 +89,8 @@ class Protection:
         raise SandboxError(
             f"model-written code is not run here: in the strongest sandbox that works on this machine ({self.level}) it "
             f"{', '.join(GIVEN_UP[word] for word in left_open)}. Run where user namespaces or Landlock are allowed, choose "
-            "another by the metric's sandbox='bubblewrap' or 'docker', or accept it with --allow-weak-sandbox "
-            f"{words} (in Python {ALLOWED_VARIABLE}={words}, or the metric's allow_weak_sandbox={words!r})"
+            "another by sandbox='bubblewrap' or 'docker' of the metric or tool, or accept it with --allow-weak-sandbox "
+            f"{words} (in Python {ALLOWED_VARIABLE}={words}, or allow_weak_sandbox={words!r} of the metric or tool)"
         )
 
 

@@ -26,8 +26,10 @@ __all__ = [
     "Chart",
     "ChartPoint",
     "export_csv",
+    "export_file",
     "export_formats",
     "export_html",
+    "export_html_report",
     "export_inspect",
     "export_json",
     "export_jsonl",
@@ -37,13 +39,21 @@ __all__ = [
     "export_markdown",
     "export_parquet",
     "export_report_bundle",
+    "export_report_csv",
+    "export_report_json",
     "export_summary",
+    "export_summary_json",
+    "find_writer",
 ]
 
 # What is written where no formats are named.
 DEFAULT_FORMATS = ("csv", "json", "html", "summary")
 
 FilePath = str | os.PathLike[str]
+
+# The same functions by the names that programs for Themis 1.x call them by.
+export_report_csv, export_report_json = export_csv, export_json
+export_html_report, export_summary_json = export_html, export_summary
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,61 @@ def export_formats(
         raise ConfigurationError(f"no export format given; known: {', '.join(FORMATS)}")
     export = _Export(report, Path(directory), run_id, created_at, pass_at)
     return {name: FORMATS[name](export) for name in wanted}
+
+
+Writer = Callable[[ExperimentReport, FilePath, str | None], Path]
+# How a file of its own is written, by its suffix.
+_WRITERS: dict[str, Writer] = {
+    ".csv": lambda report, path, run_id: export_csv(report, path),
+    ".htm": lambda report, path, run_id: export_html(report, path, run_id=run_id),
+    ".html": lambda report, path, run_id: export_html(report, path, run_id=run_id),
+    ".json": lambda report, path, run_id: export_json(report, path, run_id=run_id),
+    ".jsonl": lambda report, path, run_id: export_jsonl(report, path),
+    ".md": lambda report, path, run_id: export_markdown(report, path, run_id=run_id),
+    ".parquet": lambda report, path, run_id: export_parquet(report, path),
+    ".tex": lambda report, path, run_id: export_latex(report, path, run_id=run_id),
+    ".xml": lambda report, path, run_id: export_junit(report, path, run_id=run_id),
+}
+
+
+def find_writer(path: FilePath) -> Writer:
+    """What writes a report to a file of this suffix: a function of the report, the path and the run's name.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigurationError: No format has that suffix.
+
+    >>> find_writer("outputs/REPORT.CSV") is find_writer("table.csv")
+    True
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _WRITERS:
+        *most, last = _WRITERS
+        raise ConfigurationError(
+            f"a report is written as {', '.join(most)} or {last}{nearest(suffix, _WRITERS)}, got {str(path)!r}"
+        )
+    return _WRITERS[suffix]
+
+
+def export_file(report: ExperimentReport, path: FilePath, *, run_id: str | None = None) -> Path:
+    """Writes a report to one file, in the format that its suffix says.
+
+    Args:
+        report: What `evaluate` returned, or `build_report` made from the store.
+        path: The file, ending in .csv, .html, .json, .jsonl, .md, .parquet, .tex or .xml (JUnit); its folder is made.
+        run_id: What the run is called in the file; by default the report's own id.
+
+    Raises:
+        ConfigurationError: No format has that suffix.
+
+    >>> import themis
+    >>> report = themis.evaluate("demo", model="fake/perfect", limit=1, progress=False)
+    >>> export_file(report, "out/report.md").name
+    'report.md'
+    """
+    return find_writer(path)(report, path, run_id)
 
 
 def export_report_bundle(

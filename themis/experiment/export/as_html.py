@@ -12,7 +12,7 @@ import math
 import os
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
@@ -22,10 +22,20 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from themis.core.codec import format_value, json_bytes, to_plain
-from themis.core.entities import ExperimentReport, MetricAggregate, mean_scores
+from themis.core.continuations import list_scored
+from themis.core.entities import ExperimentReport, GenerationRecord, MetricAggregate, mean_scores
 from themis.core.files import atomic_write
 from themis.core.markup import escape_control
 from themis.core.redaction import redact
+from themis.core.transcripts import (
+    ShownPart,
+    Turn,
+    describe_ending,
+    list_answered,
+    list_turns,
+    shorten_data,
+    without_retold,
+)
 from themis.experiment.export.charts import Chart, as_charts, draw_bars, draw_chart, draw_interval, histogram
 from themis.experiment.export.measures import figures, report_details
 from themis.experiment.export.samples import (
@@ -37,11 +47,13 @@ from themis.experiment.export.samples import (
     join_samples,
     report_run_id,
 )
-from themis.runs.report import has_several_attempts, performance_facts, report_standing
+from themis.runs.report import has_several_attempts, parameter_facts, performance_facts, report_standing
 
 # What a browser opens without trouble; the other formats hold everything.
 _LONGEST_TEXT = 20_000
 _MOST_BYTES = 64 * 2**20
+_LARGEST_PICTURE_BYTES = 2**20
+_MOST_PICTURE_BYTES = 24 * 2**20
 _MOST_REASONS = 20
 _DISTINCT_REASONS = 1_000
 _LONGEST_REASON = 400
@@ -81,12 +93,12 @@ def export_html(
     with atomic_write(path) as file:
         file.write(head)
         file.write(b"[")
-        written, left_out = 0, 0
+        written, left_out, pictures = 0, 0, _Pictures(report.read_attachment)
         for sample in join_samples(report):
             if file.tell() - len(head) > _MOST_BYTES:
                 left_out += 1
                 continue
-            file.write((b"," if written else b"") + b"\n" + _escape_script(json_bytes(_row(sample))))
+            file.write((b"," if written else b"") + b"\n" + _escape_script(json_bytes(_row(sample, pictures))))
             written += 1
         file.write(b"]" + tail.replace(_LEFT_OUT_GOES_HERE, str(left_out).encode()))
     return Path(path)
@@ -118,6 +130,7 @@ def _page(
         protocol=report.metadata.get("protocol"),
         caveats=report.metadata.get("caveats", []),
         performance=performance_facts(report.metadata.get("performance")).items(),
+        parameters=parameter_facts(metadata.get("parameters")).items(),
         metrics=[_metric(name, metric) for name, metric in metrics.items()],
         has_attempts=any(has_several_attempts(metric.to_dict()) for metric in metrics.values()),
         explained=[pair for details in report_details(report).values() for pair in figures(details)],
@@ -206,13 +219,16 @@ def _reasons(report: ExperimentReport) -> list[tuple[str, int]]:
 # --- the samples ------------------------------------------------------------------------------------------------------
 
 
-def _row(sample: Sample) -> dict[str, object]:
+def _row(sample: Sample, pictures: _Pictures) -> dict[str, object]:
     """What the page's script shows of a sample. Texts are cut, numbers are not."""
     known = ("dataset_id", "manifest_hash")
     task = sample.record.task.metadata if sample.record is not None else {}
+    asked, attempts = _conversation(sample, pictures)
     return {
         "id": sample.sample_id or "",
         "prompt": _truncate(sample.prompt),
+        # Nothing where the prompt, or the answer, is all that was said.
+        "asked": asked,
         "output": None if sample.shown_output is None else _truncate(sample.shown_output),
         "reference": None if sample.reference is None else _truncate(format_value(sample.reference)),
         "scores": sample.mean_scores,
@@ -222,17 +238,96 @@ def _row(sample: Sample) -> dict[str, object]:
             if score.details
         ],
         "failures": [_truncate(failure) for failure in sample.failures],
-        "row": {name: _truncate(format_value(value)) for name, value in task.items() if name not in known},
-        "attempts": [_truncate(text) for text in _attempts(sample)],
+        "row": {
+            name: _truncate(format_value(shorten_data(value))) for name, value in task.items() if name not in known
+        },
+        "attempts": attempts,
+        "pictures": pictures.take_new(),
     }
 
 
-def _attempts(sample: Sample) -> Iterator[str]:
-    """Every attempt's answer, where there is more than one."""
-    attempts = sample.record.attempts if sample.record is not None else []
-    if len(attempts) > 1:
-        for attempt in attempts:
-            yield attempt.output.text if attempt.output else f"failed: {attempt.error.message if attempt.error else ''}"
+def _conversation(sample: Sample, pictures: _Pictures) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """The turns before the answer and those of each attempt, where they are more than a prompt and a text."""
+    if sample.record is None or list_scored(sample.record):
+        return [], []
+    answers = [list_answered(attempt.output) for attempt in sample.attempts]
+    asked = list_turns(without_retold(sample.messages, answers)) if sample.messages else []
+    turns = [list_turns(answer) for answer in answers]
+    has_more = len(turns) != 1 or len(turns[0]) != 1 or not turns[0][0].is_plain or bool(_ending(sample.attempts[0]))
+    attempts = zip(sample.attempts, turns, sample.verdicts, strict=True) if has_more else ()
+    return [_turn(turn, pictures) for turn in asked], [
+        {
+            "turns": [_turn(turn, pictures) for turn in said],
+            "ending": _ending(attempt),
+            "failed": None if attempt.error is None else _truncate(attempt.error.message),
+            "verdicts": [vars(verdict) for verdict in verdicts],
+        }
+        for attempt, said, verdicts in attempts
+    ]
+
+
+def _ending(attempt: GenerationRecord) -> str:
+    return describe_ending(attempt.output, attempt.task.sampling.max_tokens)
+
+
+def _turn(turn: Turn, pictures: _Pictures) -> dict[str, object]:
+    return {
+        "role": turn.role,
+        "name": turn.name,
+        "parts": [_part(part, pictures) for part in turn.parts],
+        "reasoning": _truncate(turn.reasoning),
+        "refusal": _truncate(turn.refusal),
+        "calls": [
+            {
+                "name": call.name,
+                "arguments": _truncate(call.pretty) if call.arguments or call.invalid else "",
+                "invalid": bool(call.invalid),
+                "result": None if call.result is None else _turn(call.result, pictures),
+            }
+            for call in turn.calls
+        ],
+        "error": turn.is_error,
+    }
+
+
+def _part(part: ShownPart, pictures: _Pictures) -> dict[str, str]:
+    """A text, or a picture by its digest with what stands for it where it is not in the page."""
+    digest, note = pictures.find(part) if part.is_picture else ("", "")
+    return {"text": _truncate(part.described) + note, "picture": digest}
+
+
+class _Pictures:
+    """The images that the page holds, each once, with the first sample that shows it."""
+
+    def __init__(self, read: Callable[[str], bytes | None] | None) -> None:
+        self._read = read
+        self._known: dict[str, str] = {}
+        self._new: dict[str, str] = {}
+        self._left_bytes = _MOST_PICTURE_BYTES
+
+    def find(self, part: ShownPart) -> tuple[str, str]:
+        """The digest of a picture that is in the page; or nothing, and why it is not."""
+        if part.digest not in self._known:
+            self._known[part.digest] = self._take(part)
+        note = self._known[part.digest]
+        return ("", note) if note else (part.digest, "")
+
+    def _take(self, part: ShownPart) -> str:
+        content = part.content
+        if content is None and self._read is not None:
+            content = self._read(part.digest)
+        if content is None:
+            return " (not in the store)"
+        if len(content) > min(_LARGEST_PICTURE_BYTES, self._left_bytes):
+            return f" ({len(content):,} bytes: too large for this page)"
+        self._left_bytes -= len(content)
+        self._new[part.digest] = f"data:{part.media_type};base64,{base64.b64encode(content).decode('ascii')}"
+        return ""
+
+    def take_new(self) -> dict[str, str]:
+        """Those that no sample before has brought."""
+        found, self._new = self._new, {}
+        return found
 
 
 def _truncate(text: str, longest: int = _LONGEST_TEXT) -> str:

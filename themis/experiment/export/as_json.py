@@ -12,7 +12,14 @@ from themis.core.entities import ExperimentReport, GenerationRecord, MetricAggre
 from themis.core.files import atomic_write
 from themis.core.redaction import redact
 from themis.experiment.export.charts import Chart, as_charts
-from themis.experiment.export.samples import Sample, count_failed, join_samples, report_run_id, report_sampling
+from themis.experiment.export.samples import (
+    Sample,
+    answer_parts,
+    count_failed,
+    join_samples,
+    report_run_id,
+    report_sampling,
+)
 
 
 def export_json(
@@ -117,12 +124,14 @@ def export_jsonl(report: ExperimentReport, path: str | os.PathLike[str]) -> Path
 
 
 def describe_sample(sample: Sample) -> dict[str, object]:
-    """A sample with prompt, answer, reference, attempts, usage and verdicts."""
+    """A sample with prompt, answer in its parts, reference, attempts, usage and verdicts."""
     record = sample.record
     return {
         "sample_id": sample.sample_id,
         "prompt": sample.prompt,
+        **({"messages": messages} if (messages := sample.messages) else {}),
         "output": sample.output,
+        **answer_parts(None if record is None else record.output),
         "reference": sample.reference,
         "error": None
         if record is None or record.error is None
@@ -134,9 +143,12 @@ def describe_sample(sample: Sample) -> dict[str, object]:
         "attempts": [
             {
                 "output": attempt.output.text if attempt.output else None,
+                # The only one's are the sample's.
+                **(answer_parts(attempt.output) if len(sample.attempts) > 1 else {}),
                 "error": attempt.error.message if attempt.error else None,
+                "scores": {verdict.metric: verdict.value for verdict in verdicts},
             }
-            for attempt in (record.attempts if record is not None else ())
+            for attempt, verdicts in zip(sample.attempts, sample.verdicts, strict=True)
         ],
         "metadata": sample.metadata,
     }
@@ -164,6 +176,7 @@ def _sample(sample: Sample) -> dict[str, object]:
     return {
         "sample_id": sample.sample_id,
         "metadata": sample.metadata,
+        **answer_parts(None if sample.record is None else sample.record.output),
         "scores": _scores(sample),
         "failures": sample.failures,
     }

@@ -15,11 +15,18 @@ from themis.core.continuations import ScoredContinuation, list_scored
 from themis.core.entities import ExperimentReport, GenerationRecord, MetricScore
 from themis.core.files import atomic_write, safe_filename
 from themis.core.redaction import redact
+from themis.core.transcripts import OF_ATTEMPT, list_answered, list_asked, without_retold
+from themis.experiment.export.inspect_messages import ReadAttachment, write_answer, write_messages
 from themis.experiment.export.samples import Sample, join_samples, report_run_id, report_sampling
 
 _STATUS = {"completed": "success", "failed": "error", "in_progress": "started"}
 # What Inspect calls the reasons for which models stop.
-_STOP_REASONS = {"length": "max_tokens", "content_filter": "content_filter", "tool_calls": "tool_calls"}
+_STOP_REASONS = {
+    "length": "max_tokens",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "tool_calls": "tool_calls",
+}
 # What a line of lm-eval has besides its metrics.
 LM_EVAL_FIELDS = frozenset(
     (
@@ -71,7 +78,8 @@ def export_inspect(
         log.put("stats", {"started_at": created, "completed_at": created, "model_usage": _usage_of_run(report, model)})
         if status == "error":
             log.put("error", _error(str(report.metadata.get("stopped") or "the run failed")))
-        log.put_each("samples", (entry for sample in join_samples(report) for entry in _epochs(sample, model)))
+        read = report.read_attachment
+        log.put_each("samples", (entry for sample in join_samples(report) for entry in _epochs(sample, model, read)))
         log.end()
     return path
 
@@ -155,7 +163,7 @@ def _usage(tokens: Mapping[str, int | None]) -> dict[str, int]:
     return {"input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion}
 
 
-def _epochs(sample: Sample, model: str) -> Iterator[dict[str, object]]:
+def _epochs(sample: Sample, model: str, read: ReadAttachment | None) -> Iterator[dict[str, object]]:
     """One entry; where every attempt was scored by itself, one an attempt, as epochs."""
     record = sample.record
     by_metric: dict[str, list[MetricScore]] = {}
@@ -163,26 +171,37 @@ def _epochs(sample: Sample, model: str) -> Iterator[dict[str, object]]:
         by_metric.setdefault(score.metric_name, []).append(score)
     attempts = record.attempts if record is not None else []
     most = max((len(scores) for scores in by_metric.values()), default=1)
-    if most > 1 and len(attempts) == most:
-        for epoch, attempt in enumerate(attempts):
-            scores = {name: found[epoch] for name, found in by_metric.items() if epoch < len(found)}
-            yield _entry(sample, attempt, epoch + 1, scores, model)
+    if 1 < most <= len(attempts):
+        for place, attempt in enumerate(attempts):
+            number = attempt.task.metadata.get("attempts", place)
+            scores = {
+                name: score
+                for name, found in by_metric.items()
+                for nth, score in enumerate(found)
+                if score.metadata.get(OF_ATTEMPT, nth) == number
+            }
+            yield _entry(sample, attempt, number + 1, scores, model, read)
     else:
-        yield _entry(sample, record, 1, {name: found[0] for name, found in by_metric.items()}, model)
+        yield _entry(sample, record, 1, {name: found[0] for name, found in by_metric.items()}, model, read)
 
 
 def _entry(
-    sample: Sample, record: GenerationRecord | None, epoch: int, scores: dict[str, MetricScore], model: str
+    sample: Sample,
+    record: GenerationRecord | None,
+    epoch: int,
+    scores: dict[str, MetricScore],
+    model: str,
+    read: ReadAttachment | None,
 ) -> dict[str, object]:
-    messages = [{"role": "user", "content": sample.prompt, "source": "input"}]
+    asked = [] if record is None else list_asked(record.task)
     metadata = {} if record is None else to_plain(record.task.metadata, portable=True)
     output = record.output if record is not None else None
     entry: dict[str, object] = {
         "id": sample.sample_id or "",
         "epoch": epoch,
-        "input": sample.prompt,
+        "input": write_messages(asked, read, source="input") if sample.messages else sample.prompt,
         "target": _target(sample.reference),
-        "messages": messages,
+        "messages": write_messages(asked, read, source="input"),
         "output": {"model": model, "choices": []},
         "scores": {name: _score(score) for name, score in scores.items()},
         "metadata": metadata,
@@ -192,12 +211,15 @@ def _entry(
         "attachments": {},
     }
     if output is not None:
-        answer = {"role": "assistant", "content": output.text, "source": "generate"}
-        usage = _usage(output.usage or {})
-        messages.append(answer)
+        answer, usage = write_answer(output, read), _usage(output.usage or {})
+        said = list_answered(output)
+        entry["messages"] = [
+            *write_messages(without_retold(asked, [said]), read, source="input"),
+            *write_messages(said, read, source="generate"),
+        ]
         entry["output"] = {
             "model": model,
-            "choices": [{"message": answer, "stop_reason": _stop_reason(output.raw)}],
+            "choices": [{"message": answer, "stop_reason": _STOP_REASONS.get(str(output.finish_reason), "stop")}],
             "usage": usage,
         }
         entry["model_usage"] = {model: usage}
@@ -216,11 +238,6 @@ def _target(reference: object) -> str | list[str]:
 
 def _score(score: MetricScore) -> dict[str, object]:
     return {"value": score.value, "metadata": to_plain({**score.metadata, **score.details}, portable=True)}
-
-
-def _stop_reason(raw: object) -> str:
-    reason = raw.get("finish_reason") if isinstance(raw, dict) else None
-    return _STOP_REASONS.get(str(reason), "stop")
 
 
 def _error(message: str) -> dict[str, str]:
@@ -269,7 +286,7 @@ def export_lm_eval(
     return [samples, results]
 
 
-def _line(number: int, sample: Sample, sampling: Mapping[str, Any]) -> dict[str, object]:
+def _line(number: int, sample: Sample, sampling: Mapping[str, object]) -> dict[str, object]:
     record = sample.record
     row: dict[str, object] = {} if record is None else dict(record.task.prompt.context)
     # Rows without an id are numbered; the number must survive, because scores are paired by it.
@@ -322,7 +339,7 @@ def _output_type(report: ExperimentReport) -> str:
 
 
 def _lm_eval_results(
-    report: ExperimentReport, task: str, created: datetime.datetime, written: int, sampling: Mapping[str, Any]
+    report: ExperimentReport, task: str, created: datetime.datetime, written: int, sampling: Mapping[str, object]
 ) -> dict[str, object]:
     provider, _, model = str(report.metadata.get("model") or ":").partition(":")
     numbers: dict[str, object] = {"alias": task}

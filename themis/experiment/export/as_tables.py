@@ -15,16 +15,18 @@ from themis.core.entities import ExperimentReport
 from themis.core.files import atomic_write
 from themis.core.markup import Raw, escape_latex, escape_markdown, format_table
 from themis.core.registry import import_extra
+from themis.core.transcripts import shorten_data
 from themis.experiment.export.samples import (
     Sample,
     all_failures,
+    answer_parts,
     count_failed,
     format_interval,
     format_mean,
     join_samples,
     report_run_id,
 )
-from themis.runs.report import has_several_attempts, performance_facts, report_standing
+from themis.runs.report import has_several_attempts, parameter_facts, performance_facts, report_standing
 from themis.storage.runs import batched
 
 # A spreadsheet takes a cell that starts so for a formula, and runs it.
@@ -48,7 +50,8 @@ _COUNTS: dict[str, Callable[[Sample], object]] = {
 def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
     """Writes a row a sample: sample_id, the rows' fields, attempts and how many failed, one column a metric, failures.
 
-    A missing score is an empty cell. The mean of a metric's column is the report's mean.
+    A missing score is an empty cell. The mean of a metric's column is the report's mean. What answers are beside their texts
+    (`reasoning`, `tool_calls`, `refusal`, `finish_reason`, `parts`, `transcript`) has a column where any sample has it.
 
     Args:
         report: What `evaluate` returned, or `build_report` made from the store.
@@ -60,10 +63,11 @@ def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
     >>> row["question"], row["metric:ExactMatch"]
     ('What is 2 + 2?', '1.0')
     """
-    kinds, metrics = _fields(report)
+    kinds, metrics, parts = _fields(report)
+    own: dict[str, Callable[[Sample], object]] = {**_COUNTS, **{name: partial(_part, name) for name in parts}}
     # A row may have a field named as one of ours.
-    fields = {f"row:{name}" if name in _COUNTS else name: partial(_field, name) for name in kinds}
-    columns = dict(sorted((fields | _COUNTS).items()))
+    fields = {f"row:{name}" if name in own else name: partial(_field, name) for name in kinds}
+    columns = dict(sorted((fields | own).items()))
     with atomic_write(path) as file:
         # Half a surrogate pair cannot be written in UTF-8; it is spelled out.
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
@@ -78,15 +82,17 @@ def export_csv(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _fields(report: ExperimentReport) -> tuple[dict[str, set[type]], list[str]]:
-    """The fields that any sample has, with the kinds of their values, and the metrics; rows need not all have the same."""
+def _fields(report: ExperimentReport) -> tuple[dict[str, set[type]], list[str], list[str]]:
+    """The fields that any sample has, with the kinds of their values, the metrics, and the parts of answers beside texts; rows
+    need not all have the same."""
     fields: dict[str, set[type]] = {}
-    metrics = set(report.evaluation_report.metrics)
+    metrics, parts = set(report.evaluation_report.metrics), set[str]()
     for sample in join_samples(report):
         metrics.update(score.metric_name for score in sample.scores)
+        parts.update(answer_parts(None if sample.record is None else sample.record.output))
         for name, value in sample.metadata.items():
-            fields.setdefault(name, set()).add(_kind(value))
-    return fields, sorted(metrics)
+            fields.setdefault(name, set()).add(kind_of(value))
+    return fields, sorted(metrics), sorted(parts)
 
 
 def _row(sample: Sample, columns: Mapping[str, Callable[[Sample], object]], metrics: list[str]) -> list[object]:
@@ -115,7 +121,8 @@ def csv_safe(value: object) -> object:
 def export_parquet(report: ExperimentReport, path: str | os.PathLike[str]) -> Path:
     """Writes a row a sample: sample_id, prompt, output, reference, error, failures, attempts, a column a metric and a field.
 
-    A field of numbers, or of truth values, has that type; any other is text, lists and dicts as JSON.
+    A field of numbers, or of truth values, has that type; any other is text, lists and dicts as JSON. What answers are beside
+    their texts has a column where any sample has it, as in a CSV file.
 
     Args:
         report: What `evaluate` returned, or `build_report` made from the store.
@@ -136,7 +143,7 @@ def export_parquet(report: ExperimentReport, path: str | os.PathLike[str]) -> Pa
     with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
         for samples in batched(join_samples(report), _ROWS_A_GROUP):
             arrays = [
-                pa.array([_cell(read(sample), kind) for sample in samples], type=types[kind])
+                pa.array([as_kind(read(sample), kind) for sample in samples], type=types[kind])
                 for kind, read in columns.values()
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
@@ -147,7 +154,7 @@ Column = tuple[type, Callable[[Sample], object]]
 
 
 def _columns(report: ExperimentReport) -> dict[str, Column]:
-    fields, metrics = _fields(report)
+    fields, metrics, parts = _fields(report)
     columns: dict[str, Column] = {
         "sample_id": (str, lambda sample: sample.sample_id),
         "prompt": (str, lambda sample: sample.prompt),
@@ -156,6 +163,7 @@ def _columns(report: ExperimentReport) -> dict[str, Column]:
         "error": (str, lambda sample: sample.record.error.message if sample.record and sample.record.error else None),
         "failures": (str, lambda sample: "; ".join(sample.failures)),
         **{name: (int, count) for name, count in _COUNTS.items()},
+        **{name: (str, partial(_part, name)) for name in parts},
     }
     for name in metrics:
         columns[f"metric:{name}"] = (float, partial(_score, name))
@@ -164,7 +172,7 @@ def _columns(report: ExperimentReport) -> dict[str, Column]:
         column = name if name not in columns else f"row:{name}"
         # Of most runs it is never set, and is a number all the same.
         kinds = fields[name] | ({float} if name == "sampling_top_p" else set())
-        columns[column] = (_common(kinds), partial(_field, name))
+        columns[column] = (common_kind(kinds), partial(_field, name))
     return columns
 
 
@@ -172,11 +180,18 @@ def _score(name: str, sample: Sample) -> float | None:
     return sample.mean_scores.get(name)
 
 
+def _part(name: str, sample: Sample) -> object:
+    """What an answer is beside its text; images in base64 are no table's business."""
+    found = answer_parts(None if sample.record is None else sample.record.output)
+    return shorten_data(found.get(name))
+
+
 def _field(name: str, sample: Sample) -> object:
     return sample.metadata.get(name)
 
 
-def _kind(value: object) -> type:
+def kind_of(value: object) -> type:
+    """Of what kind a column is that holds this value: truth values, whole numbers, numbers or text."""
     if value is None:
         return type(None)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LARGEST_INTEGER:
@@ -184,14 +199,16 @@ def _kind(value: object) -> type:
     return type(value) if type(value) in (bool, int, float) else str
 
 
-def _common(kinds: set[type]) -> type:
+def common_kind(kinds: set[type]) -> type:
+    """The kind of a column that holds values of all these."""
     kinds = kinds - {type(None)}
     if len(kinds) == 1:
         return next(iter(kinds))
     return float if kinds == {int, float} else str
 
 
-def _cell(value: object, kind: type) -> object:
+def as_kind(value: object, kind: type) -> object:
+    """A value as a column of this kind has it; what is missing stays None."""
     if value is None:
         return None
     if kind is str:
@@ -227,6 +244,7 @@ def export_markdown(
         "failed": failed,
         "cost": "price unknown" if cost is None else f"${cost:.4f}",
         **performance_facts(report.metadata.get("performance")),
+        **parameter_facts(report.metadata.get("parameters")),
         "status": report_standing(report),
         "protocol": report.metadata.get("protocol"),
         "manifest": report.metadata.get("manifest_hash"),
@@ -265,8 +283,8 @@ def export_latex(report: ExperimentReport, path: str | os.PathLike[str], *, run_
     table = format_table(columns, _metric_rows(report, "--"), "latex", right=range(1, len(columns)))
     name, model = report_run_id(report, run_id), str(report.metadata.get("model") or "")
     run = f"% run {escape_latex(name)}, model {escape_latex(model)}"
-    facts = performance_facts(report.metadata.get("performance")).items()
-    told = [f"% {escape_latex(name)}: {escape_latex(text)}" for name, text in facts]
+    facts = performance_facts(report.metadata.get("performance")) | parameter_facts(report.metadata.get("parameters"))
+    told = [f"% {escape_latex(name)}: {escape_latex(text)}" for name, text in facts.items()]
     caveats = [f"% {escape_latex(caveat)}" for caveat in report.metadata.get("caveats", ())]
     return _write(path, ["% needs \\usepackage{booktabs}", *caveats, table, run, *told])
 

@@ -49,7 +49,7 @@ class _Matrix:
     counts: list[list[float]]
 
 
-def distinct_details(details: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
+def distinct_details(details: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, Mapping[str, Any]]:
     """What several metrics have in common once, under the first one's name: of one confusion matrix come many numbers."""
     found: dict[str, Mapping[str, Any]] = {}
     for name, one in details:
@@ -169,7 +169,7 @@ def figures(details: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     return found
 
 
-def draw_confusion(details: Mapping[str, Any]) -> Markup:
+def draw_confusion(details: Mapping[str, object]) -> Markup:
     """A matrix whose cells are the darker the larger their share of the row."""
     matrix = _matrix(details, _MOST_DRAWN)
     left, top = 104, 86

@@ -20,9 +20,12 @@ from themis.core.entities import (
     GenerationRecord,
     MetricAggregate,
     MetricScore,
+    ModelOutput,
     mean_scores,
 )
-from themis.storage.runs import LazySequence
+from themis.core.messages import Message
+from themis.core.transcripts import AttemptVerdict, ShownCall, list_asked, verdicts_by_attempt
+from themis.storage.lazy import LazySequence
 
 # Both streams of a stored report are in dataset order, so an answer's verdict is the next one, unless the run is being
 # written while it is read. So many verdicts may wait for an answer that was stored after its page was read.
@@ -81,9 +84,31 @@ class Sample:
 
     @property
     def shown_output(self) -> str | None:
-        """The answer as people read it; of continuations that were scored, a line each."""
+        """The answer as people read it; of continuations that were scored, or tools that were called, a line each."""
         scored = list_scored(self.record) if self.record is not None else []
-        return "\n".join(map(_format_scored, scored)) if scored else self.output
+        if scored:
+            return "\n".join(map(_format_scored, scored))
+        output = self.record.output if self.record is not None else None
+        if output is None or output.text or not output.tool_calls:
+            return self.output
+        calls = [ShownCall(call.name, call.arguments, call.invalid).written for call in output.tool_calls]
+        return "\n".join(f"calls {call}" for call in calls)
+
+    @property
+    def verdicts(self) -> list[list[AttemptVerdict]]:
+        """What each attempt was given, as far as that is known, in the attempts' order."""
+        attempts = self.attempts
+        if len(attempts) == 1:
+            return [verdicts_by_attempt(self.scores, [0])[0]]
+        numbers = [int(one.task.metadata.get("attempts", place)) for place, one in enumerate(attempts)]
+        found = verdicts_by_attempt(self.scores, numbers)
+        return [found[number] for number in numbers]
+
+    @property
+    def messages(self) -> list[Message]:
+        """What was asked, where that is more than the prompt."""
+        asked = [] if self.record is None else list_asked(self.record.task)
+        return [] if len(asked) == 1 and asked[0].get("content") == self.prompt else asked
 
     @property
     def reference(self) -> object:
@@ -92,6 +117,32 @@ class Sample:
     @property
     def mean_scores(self) -> dict[str, float]:
         return mean_scores(self.scores)
+
+
+# What most answers end with.
+_USUAL_ENDING = "stop"
+
+
+def answer_parts(output: ModelOutput | None) -> dict[str, object]:
+    """What an answer is beside its text, as far as there is anything.
+
+    Args:
+        output: The answer.
+
+    >>> answer_parts(ModelOutput("91", reasoning="7 x 13", finish_reason="stop"))
+    {'reasoning': '7 x 13'}
+    """
+    if output is None:
+        return {}
+    found = {
+        "reasoning": output.reasoning,
+        "tool_calls": [call.to_plain() for call in output.tool_calls],
+        "refusal": output.refusal,
+        "finish_reason": None if output.finish_reason == _USUAL_ENDING else output.finish_reason,
+        "parts": list(output.parts),
+        "transcript": list(output.transcript),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _format_scored(one: ScoredContinuation) -> str:

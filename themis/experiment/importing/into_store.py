@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from themis.core.bounded_reading import Broken, ReadLimits
-from themis.core.codec import canonical_json, encode, to_plain
+from themis.core.codec import canonical_json, digest, encode, fingerprint, to_plain
 from themis.core.entities import (
     GenerationRecord,
     GenerationTask,
@@ -21,7 +21,6 @@ from themis.core.entities import (
     Result,
 )
 from themis.core.files import safe_filename
-from themis.core.fingerprint import digest, fingerprint
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.experiment.importing.logs import (
     Header,

@@ -6,7 +6,7 @@ Built-ins are imported when they are first asked for; users register classes; pl
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import isfunction
@@ -37,8 +37,15 @@ ProviderFactory = Callable[..., StatelessTaskExecutor]
 
 _HERE = "themis.generation.providers"
 _ANY_ENDPOINT = "openai_compatible"
+# What a provider's name alone means, of those that have a model for everything.
+_USUAL_MODELS = {"fake": "fake-math-llm"}
 
 _BUILTIN = {
+    "agent": "themis.memory.agents.subject:AgentSubject",
+    "command": f"{_HERE}.applications:ProgramApplication",
+    "http": f"{_HERE}.applications:HttpApplication",
+    "https": f"{_HERE}.applications:HttpApplication",
+    "python": f"{_HERE}.functions:load_function_subject",
     "anthropic": f"{_HERE}.anthropic:Anthropic",
     "fake": f"{_HERE}.fake:fake_model",
     "litellm": f"{_HERE}.litellm:LiteLLM",
@@ -50,6 +57,8 @@ _BUILTIN = {
         name: f"{_HERE}.openai_compatible:{'LocalOpenAICompatible' if known.is_local else 'OpenAICompatible'}"
         for name, known in KNOWN_ENDPOINTS.items()
     },
+    "azure": f"{_HERE}.azure:Azure",
+    "vertex": f"{_HERE}.vertex:Vertex",
 }
 
 PROVIDERS: Registry[ProviderFactory] = Registry("provider", lambda: add_own_files(_BUILTIN, _HERE), error=ProviderError)
@@ -61,8 +70,18 @@ def parse_model(text: str, options: Mapping[str, object] | None = None) -> Model
     `provider:model` and `provider/model` mean the same; only the first `:` or `/` divides, so `ollama/llama3:8b` and
     `localchat:qwen/qwen3-1.7b` are what they look like. What stands before it is a provider when it is registered, or
     when the provider's options (`base_url`) or the environment (`<NAME>_BASE_URL`) say where it is. litellm's vendors
-    are litellm's, and so is a bare name such as `gpt-4o`, unless it has `fake` in it. Anything else is an error
-    that names the nearest provider.
+    are litellm's, and so is a bare name such as `gpt-4o`, unless it has `fake` in it; `fake` alone is `fake-math-llm`. Anything
+    else is an error that names the nearest provider.
+
+    Args:
+        text: The model.
+        options: Of its provider.
+
+    Raises:
+        ProviderError: No model is named, or by a provider that nobody knows.
+
+    >>> parse_model("anthropic/claude-sonnet-4-5").provider
+    'anthropic'
     """
     read_dotenv()
     model = text.strip() if isinstance(text, str) else ""
@@ -73,7 +92,14 @@ def parse_model(text: str, options: Mapping[str, object] | None = None) -> Model
     prefix, separator, rest = _split_model(model)
     provider = _find_provider(prefix, options if separator else None)
     if provider is not None and separator and rest:
+        if provider in ("http", "https") and "@" in urlsplit(model).netloc:
+            raise ProviderError(
+                "an address is stored and shown, so it holds no password: give the option api_key=..., or "
+                'headers={"Authorization": "${NAME}"} with the name of an environment variable'
+            )
         return ModelSpec(identifier=rest, provider=provider)
+    if provider in _USUAL_MODELS and not separator:
+        return ModelSpec(identifier=_USUAL_MODELS[provider], provider=provider)
     if provider is not None:
         raise ProviderError(f"model {text!r} names the provider {provider!r} but no model: write '{provider}/MODEL'")
     if separator and prefix.lower() in LITELLM_VENDORS:
@@ -109,7 +135,7 @@ def _unknown(model: str, prefix: str) -> str:
         f"unknown provider {prefix!r} in model {model!r}{nearest(prefix, [*known, *LITELLM_VENDORS])}; "
         f"known: {', '.join(known)}. Ways on:\n"
         f"  an OpenAI-compatible endpoint of any name: give the option base_url=URL{variable}\n"
-        f"  Azure, Bedrock, Vertex and others: 'azure/...', 'bedrock/...', 'vertex_ai/...', or 'litellm/{model}'\n"
+        f"  Azure, Vertex, Bedrock and others: 'azure/...', 'vertex/...', 'bedrock/...', or 'litellm/{model}'\n"
         f"  a model with such a mark in its own name: put its provider in front, as in 'openrouter/{model}'\n"
         "  one of your own: themis.register_provider"
     )
@@ -156,35 +182,51 @@ def list_providers() -> list[str]:
 def create_provider(
     name: str, options: Mapping[str, object] | None = None, *, model_identifier: str = ""
 ) -> StatelessTaskExecutor:
-    """Build the provider of a name from its options.
+    """Builds the provider of a name from its options.
 
     A constructor that has a parameter `provider_name` is told the name, and one that has a parameter
     `model_identifier` the model, so that it can find what is missing before the first call.
+
+    Args:
+        name: The provider.
+        options: What its constructor takes, such as `base_url`.
+        model_identifier: The model that it will be asked for, where that is known.
+
+    Raises:
+        ProviderError: There is no such provider, or it cannot be built.
+
+    >>> create_provider("fake", {"seed": 1}).is_local
+    True
     """
     read_dotenv()
     return provider_maker(name, options, model_identifier=model_identifier)()
 
 
 def provider_maker(
-    name: str, options: Mapping[str, object] | None = None, *, model_identifier: str = ""
+    name: str,
+    options: Mapping[str, object] | None = None,
+    *,
+    model_identifier: str = "",
+    asked_parameters: Collection[str] = (),
 ) -> Callable[[], StatelessTaskExecutor]:
-    """`create_provider` to be called in another process, which does not know what was registered in this one."""
+    """`create_provider` to be called in another process, which does not know what was registered in this one.
+
+    A constructor that has a parameter `asked_parameters` is told which parameters of sampling the user gave.
+    """
     called = PROVIDERS.find(name) or name.lower()
-    return partial(_create, provider_factory(name, options), called, look_up_secrets(options or {}), model_identifier)
+    told = {"provider_name": called, "model_identifier": model_identifier, "asked_parameters": tuple(asked_parameters)}
+    return partial(_create, provider_factory(name, options), called, look_up_secrets(options or {}), told)
 
 
 def _create(
-    factory: ProviderFactory, called: str, options: dict[str, object], model_identifier: str
+    factory: ProviderFactory, called: str, options: dict[str, object], told: Mapping[str, object]
 ) -> StatelessTaskExecutor:
     redactor = Redactor(options)  # first, because another process may know nothing of them yet
     takes = _Takes.of(factory)
     given = _with_address(dict(options), takes)
     if not takes.anything:
         _reject_unknown(called, given, takes)
-    if "provider_name" in takes.names:
-        given["provider_name"] = called
-    if "model_identifier" in takes.names:
-        given["model_identifier"] = model_identifier
+    given.update({name: value for name, value in told.items() if name in takes.names})
     missing = [option for option in takes.required if option not in given]
     if missing:
         raise ProviderError(
@@ -233,11 +275,13 @@ class _Takes:
         except (TypeError, ValueError):  # built in C: it will speak for itself
             return cls(names=frozenset(), required=(), anything=True)
         keywords = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        return cls(
-            names=frozenset(p.name for p in keywords),
-            required=tuple(p.name for p in keywords if p.default is p.empty),
-            anything=any(p.kind is p.VAR_KEYWORD for p in parameters),
-        )
+        names = frozenset(p.name for p in keywords)
+        required = tuple(p.name for p in keywords if p.default is p.empty)
+        anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        if anything and (further := getattr(factory, "passes_options_to", None)) is not None:
+            others = cls.of(further)
+            names, anything = names | others.names, others.anything
+        return cls(names=names, required=required, anything=anything)
 
 
 def _with_address(options: dict[str, object], takes: _Takes) -> dict[str, object]:
@@ -247,12 +291,14 @@ def _with_address(options: dict[str, object], takes: _Takes) -> dict[str, object
     return options
 
 
+# What a constructor is told that has such parameters; they are no options.
+_TOLD = ("provider_name", "model_identifier", "asked_parameters")
 # What a run decides, whoever answers.
 _SAID_ELSEWHERE = ("temperature", "top_p", "max_tokens", "num_samples", "max_retries", "workers")
 
 
 def _reject_unknown(name: str, options: Mapping[str, object], takes: _Takes) -> None:
-    accepted = sorted(takes.names - {"provider_name", "model_identifier"})
+    accepted = sorted(takes.names - set(_TOLD))
     unknown = [option for option in options if option not in accepted]
     if unknown:
         own = [option for option in unknown if option in _SAID_ELSEWHERE]

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, SamplingConfig, ToolCall
+from themis.core.messages import PROVIDER_DATA
 from themis.exceptions import ProviderCallError, ProviderError
+from themis.generation.batches.anthropic import AnthropicBatches
+from themis.generation.batches.endpoint import SingleCalls
 from themis.generation.providers.chat import (
-    advise_shorter,
+    attachments_of,
+    check_messages,
     field_names,
     make_usage,
-    messages_of,
+    put_system_first,
     request_body,
+    system_prompt_of,
     token_count,
 )
-from themis.generation.providers.http import HttpProvider, quota_headers, read_quota
+from themis.generation.providers.http import HttpProvider, Reply, quota_headers, read_quota
+from themis.generation.providers.parameters import ProviderParameters, Wishes, advise, read_body
+from themis.generation.providers.prompt_cache import CacheMarks
+from themis.generation.providers.reasoning import FORMS, Wanted
+from themis.generation.providers.wire import read_tools, to_anthropic, write_anthropic_choice, write_anthropic_tools
 
 _PATH = "/v1/messages"
 _QUOTA = quota_headers("anthropic-ratelimit-{of}-{what}")
@@ -26,8 +35,10 @@ _QUOTA = quota_headers("anthropic-ratelimit-{of}-{what}")
 class Anthropic(HttpProvider):
     """One request to the messages API for each task.
 
-    The API wants an upper limit: a task without one (negative `max_tokens`) is sent with `unlimited_max_tokens`.
-    `top_p` is omitted, because newer models refuse it beside a temperature; `omit=()` sends both.
+    The API wants an upper limit: a task without one (negative `max_tokens`) is sent with `unlimited_max_tokens`. What a model
+    refuses is known by its family, or learnt; `omit` names fields that are not to be sent whatever is known. `prompt_cache` marks
+    the system prompt, the tools and the last message to be cached, for five minutes or `"1h"`; None marks the first two, where a
+    run has so many calls that it saves money.
     """
 
     def __init__(
@@ -40,7 +51,7 @@ class Anthropic(HttpProvider):
         anthropic_version: str = "2023-06-01",
         extra_headers: Mapping[str, str] | None = None,
         extra_body: Mapping[str, object] | None = None,
-        omit: Sequence[str] = ("top_p",),
+        omit: Sequence[str] = (),
         proxy: str | None = None,
         ca_file: str | os.PathLike[str] | None = None,
         verify: bool = True,
@@ -48,6 +59,11 @@ class Anthropic(HttpProvider):
         system_prompt: str | None = None,
         stop: str | Sequence[str] | None = None,
         unlimited_max_tokens: int = 8192,
+        reasoning_effort: str | None = None,
+        thinking_budget: int | None = None,
+        strict_parameters: bool = False,
+        prompt_cache: bool | str | None = None,
+        asked_parameters: Collection[str] = (),
     ) -> None:
         own_server = base_url or api_base or os.environ.get("ANTHROPIC_BASE_URL")
         key = api_key or os.environ.get("ANTHROPIC_API_KEY", "").strip() or None
@@ -73,52 +89,126 @@ class Anthropic(HttpProvider):
         )
         self._unlimited_max_tokens = unlimited_max_tokens
         self._omit = field_names(omit)
-        self._always: dict[str, object] = {}
-        if stop is not None:
-            self._always["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
-        self._always.update(extra_body or {})
+        self._stop = [stop] if isinstance(stop, str) else None if stop is None else list(stop)
+        self._extra_body = dict(extra_body or {})
+        wishes = Wishes(
+            reasoning=Wanted(effort=reasoning_effort, budget_tokens=thinking_budget),
+            is_strict=strict_parameters,
+            asked=asked_parameters,
+            untouchable=self._extra_body,
+        )
+        self._parameters = ProviderParameters("anthropic", FORMS["anthropic"], wishes)
+        # What was sent beside messages and tools, and what was not, or not as it was meant, and why.
+        self.sent_parameters, self.left_out = self._parameters.sent, self._parameters.left_out
+        self._cache = CacheMarks(prompt_cache)
+
+    def set_concurrency(self, calls: int) -> None:
+        super().set_concurrency(calls)
+        self._cache.concurrency = calls
+
+    def expect_calls(self, calls: int) -> None:
+        """How many calls a run will make, from which follows whether caching pays."""
+        self._cache.expected_calls = calls
+
+    def check_sampling(self, model: str, sampling: SamplingConfig) -> None:
+        """Raises where `strict_parameters` are asked for and the model is known not to take one."""
+        self._parameters.check(model, sampling)
+
+    def added_tokens(self, model: str) -> int:
+        """By how many tokens an answer may be longer than `max_tokens`."""
+        return self._parameters.of(model).added_tokens
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
+        body = self._body(task)
         try:
-            reply = await self._post(self._body(task))
+            reply = await self._post(body)
         except ProviderCallError as error:
-            raise advise_shorter(error) from error
+            reply = await self._parameters.ask_again(
+                error,
+                body,
+                model=task.model.identifier,
+                make=lambda: self._body(task),
+                post=self._post,
+                read=read_body,
+            )
+        return self._read_reply(task, reply)
+
+    def open_batches(self) -> AnthropicBatches:
+        """How its batches are sent and read."""
+        return AnthropicBatches(
+            SingleCalls(
+                label="Anthropic" if self._url.host == "api.anthropic.com" else self._url.authority,
+                url=self._url,
+                address=self.address,
+                send=self._send,
+                download=self._download,
+                write=self._body,
+                read=lambda task, body: self._read_reply(task, Reply(body, {})),
+                refuse=lambda status, body: advise(self._refused(status, {}, body)),
+            )
+        )
+
+    def _read_reply(self, task: GenerationTask, reply: Reply) -> GenerationRecord:
         answer = self._decode(reply.body, _Answer, "a message")
         return GenerationRecord(
             task=task,
-            output=ModelOutput(text=answer.joined("text"), raw=_raw(answer), usage=_usage(answer.usage)),
+            output=_read_output(answer),
             error=None,
             metrics=read_quota(reply.headers, _QUOTA),
         )
 
     def _body(self, task: GenerationTask) -> bytes:
-        sampling = task.sampling
-        messages = messages_of(task, self._system_prompt)
-        fields: dict[str, object] = {
-            "model": task.model.identifier,
-            "messages": [message for message in messages if message["role"] != "system"],
-            "max_tokens": sampling.max_tokens if sampling.max_tokens >= 0 else self._unlimited_max_tokens,
-            "temperature": sampling.temperature,
-        }
+        sampling, model = task.sampling, task.model.identifier
+        known = self._parameters.models.get(model) or self._parameters.of(model)
+        fields = self._say(task)
+        fields["model"] = model
+        fields["max_tokens"] = sampling.max_tokens if sampling.max_tokens >= 0 else self._unlimited_max_tokens
+        fields["temperature"] = sampling.temperature
         if sampling.top_p is not None:
             fields["top_p"] = sampling.top_p
-        if sampling.stop:
-            fields["stop_sequences"] = list(sampling.stop)
-        # The API has no role for the system: what it says is a field of its own.
-        system = [message["content"] for message in messages if message["role"] == "system"]
-        if system:
-            texts = [part for part in system if isinstance(part, str)]
-            fields["system"] = "\n\n".join(texts) if len(texts) == len(system) else system[0]
-        fields.update(self._always)
+        if stop := self._stop or sampling.stop:
+            fields["stop_sequences"] = list(stop)
+        if not known.is_plain:
+            known.fit(fields)
+        if self._extra_body:
+            fields.update(self._extra_body)
         for name in self._omit:
             fields.pop(name, None)
+        if not known.is_noted:
+            known.note(fields)
         return request_body(task, fields)
+
+    def _say(self, task: GenerationTask) -> dict[str, object]:
+        """The fields that hold what is said: the messages, the system's, and tools."""
+        metadata = task.metadata
+        given, system = metadata.get("messages"), system_prompt_of(task, self._system_prompt)
+        if given is None and "tools" not in metadata:
+            # A prompt, behind what the system says at most: what nearly every task is.
+            prompt = [{"role": "user", "content": task.prompt.text}]
+            return {"messages": prompt, "system": self._cache.mark_system(system)} if system else {"messages": prompt}
+        messages = [{"role": "user", "content": task.prompt.text}] if given is None else check_messages(given, task)
+        told, written = to_anthropic(put_system_first(messages, system) if system else messages, attachments_of(task))
+        tools = write_anthropic_tools(read_tools(metadata["tools"])) if "tools" in metadata else []
+        fields: dict[str, object] = {"messages": self._cache.mark_last(written)}
+        if told is not None:
+            fields["system"] = self._cache.mark_system(told, tools)
+        if tools:
+            # The mark of the system's words, which follow the tools, is for them too.
+            fields["tools"] = self._cache.mark_tools(tools) if told is None else tools
+            if isinstance(choice := metadata.get("tool_choice"), str):
+                fields["tool_choice"] = write_anthropic_choice(choice)
+        return fields
 
 
 class _Block(msgspec.Struct):
     type: str
     text: str = ""
     thinking: str = ""
+    signature: str = ""
+    data: str = ""
+    id: str = ""
+    name: str = ""
+    input: object = None
 
 
 class _Answer(msgspec.Struct):
@@ -132,14 +222,36 @@ class _Answer(msgspec.Struct):
         return "".join(getattr(block, kind) for block in self.content if block.type == kind)
 
 
-def _raw(answer: _Answer) -> dict[str, object]:
-    raw: dict[str, object] = {"finish_reason": answer.stop_reason, "id": answer.id, "model": answer.model}
-    reasoning = answer.joined("thinking")
-    if reasoning:
-        raw["reasoning"] = reasoning
-    if answer.stop_reason == "refusal":
-        raw["refusal"] = answer.joined("text") or "refused without words"
-    return raw
+# Anthropic's words for why an answer ended, in ours.
+_FINISH_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
+
+
+def _read_output(answer: _Answer) -> ModelOutput:
+    text, reason = answer.joined("text"), answer.stop_reason
+    calls = [ToolCall.read(one.name, one.input, id=one.id) for one in answer.content if one.type == "tool_use"]
+    raw: dict[str, object] = {"id": answer.id, "model": answer.model}
+    if calls and (thoughts := _keep_thoughts(answer)):
+        raw[PROVIDER_DATA] = {"thinking": thoughts}
+    return ModelOutput(
+        text=text,
+        raw=raw,
+        usage=_usage(answer.usage),
+        reasoning=answer.joined("thinking") or None,
+        tool_calls=tuple(calls),
+        refusal=(text or "refused without words") if reason == "refusal" else None,
+        finish_reason=None if reason is None else _FINISH_REASONS.get(reason, reason),
+    )
+
+
+def _keep_thoughts(answer: _Answer) -> list[dict[str, str]]:
+    """Thoughts as they have to be sent back with the results of tools: with their signatures."""
+    kept = []
+    for block in answer.content:
+        if block.type == "thinking" and block.signature:
+            kept.append({"type": "thinking", "thinking": block.thinking, "signature": block.signature})
+        elif block.type == "redacted_thinking":
+            kept.append({"type": "redacted_thinking", "data": block.data})
+    return kept
 
 
 def _usage(told: object) -> dict[str, object] | None:
@@ -150,4 +262,9 @@ def _usage(told: object) -> dict[str, object] | None:
     written = token_count(told.get("cache_creation_input_tokens")) or 0
     prompt = (token_count(told.get("input_tokens")) or 0) + cached + written
     usage = make_usage(prompt, token_count(told.get("output_tokens")))
-    return {**usage, "cached_tokens": cached, "cache_write_tokens": written} if cached or written else usage
+    if not cached and not written:
+        return usage
+    by_age = told.get("cache_creation")
+    for_an_hour = token_count(by_age.get("ephemeral_1h_input_tokens")) if isinstance(by_age, dict) else 0
+    usage |= {"cached_tokens": cached, "cache_write_tokens": written}
+    return {**usage, "cache_write_1h_tokens": for_an_hour} if for_an_hour else usage

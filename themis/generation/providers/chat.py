@@ -5,14 +5,15 @@ A server of one's own, a vendor, litellm or a model in this process: they differ
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from themis.core.entities import GenerationTask, ModelOutput
+from themis.core.entities import GenerationTask, ModelOutput, ToolCall
+from themis.core.messages import PROVIDER_DATA, Message, Part, read_messages, read_text
 from themis.exceptions import ConfigurationError, ProviderCallError
+from themis.generation.providers.wire import read_tools, to_openai, write_openai_choice, write_openai_tools
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -21,13 +22,27 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def completion_fields(
-    task: GenerationTask, *, system_prompt: str | None, seed: int | None, limit_field: str = "max_tokens"
+    task: GenerationTask,
+    *,
+    system_prompt: str | None,
+    seed: int | None,
+    limit_field: str = "max_tokens",
+    returned: Collection[str] = (),
 ) -> dict[str, object]:
-    """What a task decides of a request: model, messages and sampling."""
-    sampling = task.sampling
+    """What a task decides of a request: model, messages, tools and sampling."""
+    sampling, metadata = task.sampling, task.metadata
+    given = metadata.get("messages")
+    if given is None:
+        messages = [{"role": "user", "content": task.prompt.text}]
+    elif is_plain(given):
+        messages = given
+    else:
+        messages = to_openai(check_messages(given, task), attachments_of(task), returned=returned)
+    if system := metadata.get("system_prompt") or system_prompt:
+        messages = put_system_first(messages, system)
     fields: dict[str, object] = {
         "model": task.model.identifier,
-        "messages": messages_of(task, system_prompt),
+        "messages": messages,
         "temperature": sampling.temperature,
     }
     if sampling.top_p is not None:
@@ -39,6 +54,10 @@ def completion_fields(
     if seed is not None:
         # Samples of one prompt drawn with one seed would all be the same.
         fields["seed"] = seed + attempt_index(task)
+    if "tools" in metadata and (tools := read_tools(metadata["tools"])):
+        fields["tools"] = write_openai_tools(tools)
+        if isinstance(choice := metadata.get("tool_choice"), str):
+            fields["tool_choice"] = write_openai_choice(choice)
     return fields
 
 
@@ -67,15 +86,37 @@ def constant_fields(
     return fields
 
 
-def messages_of(task: GenerationTask, system_prompt: str | None) -> list[dict[str, object]]:
+def is_plain(given: object) -> bool:
+    """Whether these are messages of texts and nothing else, which are the same in every form."""
+    if type(given) is not list or not given:
+        return False
+    for message in given:
+        if type(message) is not dict or len(message) != 2 or type(message.get("content")) is not str:
+            return False
+        if "role" not in message:
+            return False
+    return True
+
+
+def put_system_first(messages: list[Message], system: object) -> list[Message]:
+    """What the system says before the messages, where there is anything and they have nothing of the kind."""
+    if not isinstance(system, str) or messages[0].get("role") == "system":
+        return messages
+    return [{"role": "system", "content": system}, *messages]
+
+
+def conversation_of(task: GenerationTask, system_prompt: str | None) -> list[Message]:
     """The task's own conversation if it has one, else its prompt; a system prompt in front where there is one."""
     given = task.metadata.get("messages")
-    own: list[dict[str, object]] = [{"role": "user", "content": task.prompt.text}]
-    messages = own if given is None else _check_messages(given, task)
-    system = system_prompt_of(task, system_prompt)
-    if system and messages[0].get("role") != "system":
-        return [{"role": "system", "content": system}, *messages]
-    return messages
+    own: list[Message] = [{"role": "user", "content": task.prompt.text}]
+    messages = own if given is None else check_messages(given, task)
+    return put_system_first(messages, system_prompt_of(task, system_prompt))
+
+
+def attachments_of(task: GenerationTask) -> dict[str, bytes]:
+    """The images and files that the task's messages name; a row's own field of that name is something else."""
+    given = task.metadata.get("attachments")
+    return given if isinstance(given, dict) else {}
 
 
 def system_prompt_of(task: GenerationTask, default: str | None) -> str | None:
@@ -104,37 +145,18 @@ def request_body(task: GenerationTask, fields: Mapping[str, object]) -> bytes:
         ) from error
 
 
-_LIMIT_OF_MODEL = re.compile(
-    r"(?:max_tokens|max_completion_tokens)[^.]{0,40}?too large\D*\d+\D+?at most (?P<most>\d+)"
-    r"|max_tokens: \d+ > (?P<allowed>\d+)"
-    r"|maximum context length is (?P<context>\d+)[^\n]{0,120}completion",
-    re.IGNORECASE,
-)
-
-
-def advise_shorter(error: ProviderCallError) -> ProviderCallError:
-    """Of an answer that the model cannot be so long, the option that asks for a shorter one."""
-    if error.status not in (400, 422) or (found := _LIMIT_OF_MODEL.search(str(error))) is None:
-        return error
-    most = found["most"] or found["allowed"]
-    wanted = most or f"less than {found['context']}"
-    return ProviderCallError(
-        f"the model takes no answers of so many tokens: give --max-tokens {wanted} (max_tokens=). {error}",
-        kind=error.kind,
-        status=error.status,
-        retry_after_seconds=error.retry_after_seconds,
-        retryable=False,
-    )
-
-
 def field_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """Names given as a list, or as one text with commas, as a command line gives them."""
     return tuple(names.replace(",", " ").split()) if isinstance(names, str) else tuple(names)
 
 
-def _check_messages(given: object, task: GenerationTask) -> list[dict[str, object]]:
-    if isinstance(given, list) and given and all(isinstance(turn, dict) and "role" in turn for turn in given):
-        return given
+def check_messages(given: object, task: GenerationTask) -> list[Message]:
+    if isinstance(given, list) and given:
+        for turn in given:
+            if not isinstance(turn, dict) or "role" not in turn:
+                break
+        else:
+            return given
     raise ProviderCallError(
         f"item {item_name(task)}: 'messages' must be a list of {{'role', 'content'}}, got {str(given)[:200]!r}",
         kind="bad_request",
@@ -145,16 +167,20 @@ def _check_messages(given: object, task: GenerationTask) -> list[dict[str, objec
 # --- what is answered -------------------------------------------------------------------------------------------------
 
 
-class Message(msgspec.Struct):
+class Answer(msgspec.Struct):
+    """The message of a choice."""
+
     content: object = None
     refusal: str | None = None
     reasoning_content: object = None
     reasoning: object = None
+    reasoning_details: object = None
     tool_calls: object = None
+    images: object = None
 
 
 class Choice(msgspec.Struct):
-    message: Message
+    message: Answer
     finish_reason: object = None
     logprobs: object = None
 
@@ -179,34 +205,76 @@ def read_completion(answer: Completion, fail: Fail) -> ModelOutput:
     assert answer.choices
     choice = answer.choices[0]
     message = choice.message
-    raw = {"finish_reason": choice.finish_reason, "id": answer.id, "model": answer.model}
-    if message.refusal:
-        raw["refusal"] = message.refusal
-    if message.reasoning_content or message.reasoning:
-        raw["reasoning"] = message.reasoning_content or message.reasoning
-    if message.tool_calls:
-        raw["tool_calls"] = message.tool_calls
-    if choice.logprobs:
-        raw["logprobs"] = choice.logprobs
-    return ModelOutput(text=_read_text(choice, fail), raw=raw, usage=read_usage(answer.usage))
+    said = _read_said(choice, fail)
+    thought = message.reasoning_content or message.reasoning or said.reasoning
+    raw: dict[str, object] = {"id": answer.id, "model": answer.model}
+    if message.tool_calls and (kept := _keep_provider_data(message)):
+        raw[PROVIDER_DATA] = kept
+    return ModelOutput(
+        text=said.text,
+        raw=raw,
+        usage=read_usage(answer.usage),
+        reasoning=(thought if isinstance(thought, str) else read_text(thought)) if thought else None,
+        tool_calls=_read_tool_calls(message.tool_calls) if message.tool_calls else (),
+        refusal=said.refusal,
+        parts=said.parts,
+        finish_reason=None if choice.finish_reason is None else str(choice.finish_reason),
+        logprobs=choice.logprobs or None,
+    )
 
 
-def _read_text(choice: Choice, fail: Fail) -> str:
-    content = choice.message.content
-    if isinstance(content, str):
-        return content
-    if content is not None and not isinstance(content, list):
+def _keep_provider_data(message: Answer) -> dict[str, object]:
+    """What some endpoints want back with the results of tools: OpenRouter its account of the reasoning, Google its signatures."""
+    calls = message.tool_calls if isinstance(message.tool_calls, list) else []
+    extras = {str(_get(call, "id")): extra for call in calls if (extra := _get(call, "extra_content"))}
+    kept = {"reasoning_details": message.reasoning_details, "extra_content": extras}
+    return {name: value for name, value in kept.items() if value}
+
+
+def _read_tool_calls(given: object) -> tuple[ToolCall, ...]:
+    calls = given if isinstance(given, list) else []
+    named = [(call, _get(call, "function")) for call in calls]
+    return tuple(
+        ToolCall.read(_get(function, "name"), _get(function, "arguments"), id=_get(call, "id"))
+        for call, function in named
+    )
+
+
+class _Said(NamedTuple):
+    """What a message says, by itself and in its parts."""
+
+    text: str
+    refusal: str | None
+    reasoning: object = None
+    parts: tuple[Part, ...] = ()
+
+
+def _read_said(choice: Choice, fail: Fail) -> _Said:
+    message, content = choice.message, choice.message.content
+    if isinstance(content, str) and not message.images:
+        return _Said(content, message.refusal or None)
+    if content is not None and not isinstance(content, str | list):
         raise fail(f"answered with content of type {type(content).__name__}", kind="invalid_response", retryable=True)
-    parts = [part.get("text") for part in content or () if isinstance(part, dict) and part.get("type") == "text"]
-    texts = [part for part in parts if isinstance(part, str)]
-    if texts or _did_something_else(choice):
-        return "".join(texts) or choice.message.refusal or ""
+    told = _read_parts([content] if isinstance(content, str) else content or [], message.images)
+    found: list[Part] = told["content"]
+    refusal = message.refusal or next((part["refusal"] for part in found if part.get("type") == "refusal"), None)
+    texts = [part for part in found if part.get("type") == "text" and isinstance(part.get("text"), str)]
+    parts = tuple(part for part in found if part.get("type") not in ("text", "refusal"))
+    if texts or parts or refusal or told.get("reasoning") or _did_something_else(choice):
+        return _Said(read_text(texts) or refusal or "", refusal, told.get("reasoning"), parts)
     blocked = choice.finish_reason == "content_filter"
     raise fail(
         "answered without any text" + (": the provider's content filter took it" if blocked else ""),
         kind="content_filter" if blocked else "empty_response",
         retryable=not blocked,
     )
+
+
+def _read_parts(content: list[object], images: object) -> Message:
+    """The message in our form, with images that stand beside its content, as OpenRouter sends them."""
+    given = [*content, *(images if isinstance(images, list) else ())]
+    known = [part for part in given if isinstance(part, str | dict)]
+    return read_messages([{"role": "assistant", "content": known}])[-1]
 
 
 def _did_something_else(choice: Choice) -> bool:
@@ -222,9 +290,16 @@ def read_usage(told: object) -> dict[str, object] | None:
     total = token_count(_get(told, "total_tokens"))
     if prompt is None and completion is None and total is None:
         return None
-    cached = token_count(_get(_get(told, "prompt_tokens_details"), "cached_tokens"))
-    reasoning = token_count(_get(_get(told, "completion_tokens_details"), "reasoning_tokens"))
-    return make_usage(prompt, completion, total, cached_tokens=cached, reasoning_tokens=reasoning)
+    details, thoughts = _get(told, "prompt_tokens_details"), _get(told, "completion_tokens_details")
+    return make_usage(
+        prompt,
+        completion,
+        total,
+        cached_tokens=token_count(_get(details, "cached_tokens")) or token_count(_get(told, "prompt_cache_hit_tokens")),
+        cache_write_tokens=token_count(_get(details, "cache_write_tokens"))
+        or token_count(_get(told, "cache_creation_input_tokens")),
+        reasoning_tokens=token_count(_get(thoughts, "reasoning_tokens")),
+    )
 
 
 def make_usage(
@@ -246,4 +321,8 @@ def token_count(value: object) -> int | None:
 
 
 def _get(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    if value is None:
+        return None
+    # A dict is what nearly always comes, and is told from others at a tenth of the time.
+    is_mapping = type(value) is dict or isinstance(value, Mapping)
+    return value.get(name) if is_mapping else getattr(value, name, None)  # type: ignore[attr-defined]

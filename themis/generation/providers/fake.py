@@ -28,9 +28,9 @@ from functools import lru_cache
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl
 
+from themis.core.codec import digest
 from themis.core.continuations import Likelihood, continuations_of, likelihood_output, move_spaces
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ProviderCallError, ProviderError
 from themis.generation.providers.chat import attempt_index, item_name
@@ -70,6 +70,8 @@ _PARAMETERS = {
     "math-llm": None,
     "likelihood": None,
 }
+# Their names, as `fake/NAME` means them.
+FAKE_MODELS = tuple(_PARAMETERS)
 _LIKELIHOOD = "likelihood"
 
 
@@ -147,12 +149,11 @@ class _Fake(StatelessTaskExecutor):
 
     def _record(self, task: GenerationTask, behaviour: Behaviour) -> GenerationRecord:
         text = self._speak[behaviour.kind](task, behaviour)
-        raw = {"finish_reason": "stop", "model": task.model.identifier}
-        if behaviour.kind == "refusing":
-            raw["refusal"] = text
+        refusal = text if behaviour.kind == "refusing" else None
         prompt, completion = len(task.prompt.text.split()), len(text.split())
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-        return GenerationRecord(task=task, output=ModelOutput(text=text, raw=raw, usage=usage), error=None)
+        output = ModelOutput(text, {"model": task.model.identifier}, usage, refusal=refusal, finish_reason="stop")
+        return GenerationRecord(task=task, output=output, error=None)
 
     def _score(self, task: GenerationTask) -> GenerationRecord:
         """Every word has a probability that follows from a hash of all before it: one above a half is the likeliest word."""

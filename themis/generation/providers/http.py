@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, ClassVar, NamedTuple, TypeVar
 from urllib.parse import urljoin
 
 import aiohttp
@@ -38,6 +38,8 @@ _LONGEST_READ = 16_384
 _CONNECT_SECONDS = 30.0
 # Shorter than the idle time after which servers hang up: a connection closed under a request costs a retry.
 _KEEP_ALIVE_SECONDS = 15.0
+# Files of hundreds of megabytes take their time; a line that says nothing for so long is dead.
+_FILE_LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=300.0)
 # aiohttp warns when it is given more bytes than this in one piece.
 _LARGEST_PLAIN_BODY = 2**20
 
@@ -53,6 +55,9 @@ class HttpProvider(StatelessTaskExecutor):
     """A provider behind one endpoint: address, headers and TLS prepared once, one session for each event loop that calls."""
 
     prompt_only = True
+
+    # What the address is given as, for errors.
+    address_option: ClassVar[str] = "base_url"
 
     def __init__(
         self,
@@ -99,11 +104,21 @@ class HttpProvider(StatelessTaskExecutor):
         data: Any = aiohttp.BytesPayload(body) if len(body) < _LARGEST_PLAIN_BODY else io.BytesIO(body)
         return await self._send("POST", self._url if url is None else url, data)
 
-    async def _send(self, method: str, url: URL, data: object = None) -> Reply:
+    async def _send(
+        self,
+        method: str,
+        url: URL,
+        data: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        is_file: bool = False,
+    ) -> Reply:
+        """One request, with headers beside the session's; a file may take longer than an answer."""
+        limits = _FILE_LIMITS if is_file else self._time_limits
         session = self._sessions.get(asyncio.get_running_loop()) or self._open()
         try:
             async with session.request(
-                method, url, data=data, proxy=self._proxy_url, allow_redirects=False
+                method, url, data=data, proxy=self._proxy_url, allow_redirects=False, headers=headers, timeout=limits
             ) as response:
                 payload = await self._read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -113,6 +128,20 @@ class HttpProvider(StatelessTaskExecutor):
         if not payload.strip():
             raise self._failure("answered with an empty body", kind="empty_response", retryable=True)
         return Reply(payload, response.headers)
+
+    async def _download(self, url: URL, file: BinaryIO, *, most_bytes: int | None = None) -> None:
+        """Writes what is at an address to a file as it comes, or the beginning of it: it may be larger than memory."""
+        session = self._sessions.get(asyncio.get_running_loop()) or self._open()
+        try:
+            async with session.get(url, proxy=self._proxy_url, allow_redirects=False, timeout=_FILE_LIMITS) as response:
+                if response.status != 200:
+                    raise self._refused(response.status, response.headers, await self._read(response), url)
+                async for piece in response.content.iter_any():
+                    file.write(piece)
+                    if most_bytes is not None and file.tell() >= most_bytes:
+                        return
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._broken(error, url) from error
 
     def set_concurrency(self, calls: int) -> None:
         """Raises the soft limit on open files when so many connections would pass it."""
@@ -237,7 +266,7 @@ class HttpProvider(StatelessTaskExecutor):
         """An answer that is an error: the server's own words, shortened, and what its status means."""
         if 300 <= status < 400:
             target = self._excerpt(urljoin(self.address, headers.get("Location", "elsewhere")))
-            what = f"redirects to {target}: give that as base_url"
+            what = f"redirects to {target}: give that as {self.address_option}"
             return self._failure(what, kind="bad_request", url=url, status=status, retryable=False)
         told = _read_error(body)
         message = self._excerpt((told.message if told else "") or body)
@@ -249,6 +278,7 @@ class HttpProvider(StatelessTaskExecutor):
             url=url,
             status=status,
             retry_after_seconds=retry_after_seconds(headers),
+            parameter=told.parameter if told else "",
             retryable=kind not in _HOPELESS_KINDS and (status in _PASSING_STATUSES or status >= 500),
         )
 
@@ -280,6 +310,7 @@ class _ErrorBody(NamedTuple):
     code: str = ""
     status: int | None = None
     is_error: bool = False
+    parameter: str = ""
 
 
 def _read_error(body: bytes | str) -> _ErrorBody | None:
@@ -288,6 +319,8 @@ def _read_error(body: bytes | str) -> _ErrorBody | None:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    if isinstance(content, list) and len(content) == 1:
+        content = content[0]  # as Google wraps it
     if not isinstance(content, dict):
         return None
     is_error = bool(content.get("error"))
@@ -302,7 +335,17 @@ def _read_error(body: bytes | str) -> _ErrorBody | None:
         code=next((code for code in codes if code in _KINDS_BY_CODE), ""),
         status=status if isinstance(status, int) and 400 <= status < 600 else None,
         is_error=is_error,
+        parameter=_read_parameter(error),
     )
+
+
+def _read_parameter(error: Mapping[str, object]) -> str:
+    """What was refused: `param`, or the place that a validator names."""
+    named, details = error.get("param"), error.get("detail")
+    if isinstance(details, list) and details and isinstance(details[0], dict):
+        place = details[0].get("loc")
+        named = place[-1] if isinstance(place, list) and place else named
+    return named if isinstance(named, str) else ""
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

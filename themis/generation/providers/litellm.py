@@ -6,17 +6,19 @@ import asyncio
 import hashlib
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
-from themis.core.entities import GenerationRecord, GenerationTask
+from themis.core.entities import GenerationRecord, GenerationTask, SamplingConfig
 from themis.core.redaction import Redactor
 from themis.exceptions import DependencyError, ProviderCallError
 from themis.generation.providers.chat import Completion, completion_fields, read_completion
-from themis.generation.providers.endpoints import LITELLM_VENDORS, suggest_alternative
+from themis.generation.providers.endpoints import suggest_alternative
 from themis.generation.providers.http import retry_after_seconds
+from themis.generation.providers.parameters import ProviderParameters, Wishes
+from themis.generation.providers.reasoning import FORMS, Wanted
 from themis.interfaces import StatelessTaskExecutor
 
 _LONGEST_MESSAGE = 500
@@ -25,7 +27,9 @@ _LONGEST_MESSAGE = 500
 class LiteLLM(StatelessTaskExecutor):
     """One `acompletion` for each task, with litellm's own retries off.
 
-    Options that are not named here (`region_name`, `custom_llm_provider`, ...) are passed on to litellm as they are.
+    Options that are not named here (`region_name`, `custom_llm_provider`, ...) are passed on to litellm as they are. What a model
+    is known to refuse is left out before litellm sees it, and said; what litellm itself leaves out it does not tell, so with
+    `strict_parameters` it may not.
     """
 
     prompt_only = True
@@ -39,29 +43,65 @@ class LiteLLM(StatelessTaskExecutor):
         timeout: float = 600.0,
         system_prompt: str | None = None,
         seed: int | None = None,
+        reasoning_effort: str | None = None,
+        thinking_budget: int | None = None,
+        strict_parameters: bool = False,
         model_identifier: str = "",
-        **passed_on: Any,
+        asked_parameters: Collection[str] = (),
+        **passed_on: object,
     ) -> None:
         if importlib.util.find_spec("litellm") is None:
             raise _missing(model_identifier)
         address = api_base or base_url
         self._system_prompt = system_prompt
         self._seed = seed
-        self._always = {"timeout": timeout, "num_retries": 0, "max_retries": 0, "drop_params": True, **passed_on}
+        drop = not strict_parameters
+        self._always = {"timeout": timeout, "num_retries": 0, "max_retries": 0, "drop_params": drop, **passed_on}
         self._always |= {"api_key": api_key} if api_key else {}
         self._always |= {"api_base": address} if address else {}
         self._redactor = Redactor({"api_key": api_key or "", "api_base": address or "", **passed_on})
         self._litellm: Any = None
         digest = hashlib.sha256(api_key.encode()).hexdigest()[:12] if api_key else "key-of-environment"
         self.account = f"{address or 'litellm'}#{digest}"
+        wishes = Wishes(
+            reasoning=Wanted(effort=reasoning_effort, budget_tokens=thinking_budget),
+            is_strict=strict_parameters,
+            asked=asked_parameters,
+            untouchable=passed_on,
+        )
+        self._parameters = ProviderParameters("litellm", FORMS["litellm"], wishes)
+        # What was sent beside messages and tools, and what was not, or not as it was meant, and why.
+        self.sent_parameters, self.left_out = self._parameters.sent, self._parameters.left_out
+
+    def check_sampling(self, model: str, sampling: SamplingConfig) -> None:
+        """Raises where `strict_parameters` are asked for and the model is known not to take one."""
+        self._parameters.check(model, sampling)
+
+    def added_tokens(self, model: str) -> int:
+        """By how many tokens an answer may be longer than `max_tokens`."""
+        return self._parameters.of(model).added_tokens
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
+        request = self._request(task)
+        try:
+            answer = await self._complete(request)
+        except ProviderCallError as error:
+            answer = await self._parameters.ask_again(
+                error,
+                request,
+                model=task.model.identifier,
+                make=lambda: self._request(task),
+                post=self._complete,
+                read=lambda sent: sent,
+            )
+        return self._record(task, answer)
+
+    async def _complete(self, request: dict[str, object]) -> object:
         litellm = self._litellm or await self._imported()
         try:
-            answer = await litellm.acompletion(**self._request(task))
+            return await litellm.acompletion(**request)
         except Exception as error:  # boundary: litellm raises what its vendors' clients raise
             raise self._failure(error) from error
-        return self._record(task, answer)
 
     async def _imported(self) -> Any:
         # Seconds of importing, which the other calls on this loop should not wait for.
@@ -69,7 +109,14 @@ class LiteLLM(StatelessTaskExecutor):
         return self._litellm
 
     def _request(self, task: GenerationTask) -> dict[str, object]:
-        fields = completion_fields(task, system_prompt=self._system_prompt, seed=self._seed)
+        known = self._parameters.of(task.model.identifier)
+        fields = completion_fields(
+            task, system_prompt=self._system_prompt, seed=self._seed, limit_field=known.limit_field
+        )
+        if not known.is_plain:
+            known.fit(fields)
+        if not known.is_noted:
+            known.note(fields)
         return {**fields, **self._always}
 
     def _record(self, task: GenerationTask, given: object) -> GenerationRecord:
@@ -100,11 +147,14 @@ def _fail(what: str, *, kind: str, retryable: bool = True) -> ProviderCallError:
 
 
 def _missing(model: str) -> DependencyError:
-    if model.partition("/")[0] in LITELLM_VENDORS:
-        needed = DependencyError.for_extra("litellm", "litellm", f"the model {model!r}")
+    needed = DependencyError.for_extra("litellm", "litellm", f"the model {model!r}" if model else "litellm's provider")
+    if "/" in model:
         return DependencyError(f"{needed}; {suggest_alternative(model)}")
-    example = f" (or name the provider, such as openai/{model})" if model else ""
-    return DependencyError.for_extra("litellm", "litellm", f"a model without a provider of its own{example}")
+    if model:
+        return DependencyError(
+            f"{model!r} names no provider: write who serves it, such as openai/{model}; as it is, {needed}"
+        )
+    return needed
 
 
 def _import_litellm() -> Any:

@@ -27,8 +27,17 @@ from themis.core.continuations import continuations_of, likelihood_output
 from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ConfigurationError, DependencyError, ProviderCallError, ProviderError
 from themis.generation.models import resolve_model
-from themis.generation.providers.chat import Completion, completion_fields, constant_fields, item_name, read_completion
+from themis.generation.providers.chat import (
+    Completion,
+    check_messages,
+    completion_fields,
+    constant_fields,
+    is_plain,
+    item_name,
+    read_completion,
+)
 from themis.generation.providers.token_scoring import Questions, Scored, Tokenize, score_by_tokens
+from themis.generation.providers.wire import refuse_parts
 from themis.interfaces import StatelessTaskExecutor
 
 logger = logging.getLogger(__name__)
@@ -161,6 +170,8 @@ class LocalModel(StatelessTaskExecutor):
             raise ProviderCallError(str(error), kind="not_found", retryable=False) from error
 
     def _request(self, task: GenerationTask) -> dict[str, object]:
+        if "messages" in task.metadata and not is_plain(task.metadata["messages"]):
+            refuse_parts(check_messages(task.metadata["messages"], task), "a model in this process")
         fields = completion_fields(task, system_prompt=self._system_prompt, seed=self._seed)
         return {**fields, **self._always}
 

@@ -8,8 +8,11 @@ from typing import ClassVar
 import msgspec
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.generation.providers.chat import make_usage, request_body, system_prompt_of, token_count
+from themis.core.messages import Message, read_text
+from themis.exceptions import ProviderCallError
+from themis.generation.providers.chat import check_messages, make_usage, request_body, system_prompt_of, token_count
 from themis.generation.providers.http import HttpProvider
+from themis.generation.providers.wire import refuse_parts
 
 
 class LocalChat(HttpProvider):
@@ -47,21 +50,33 @@ class LocalChat(HttpProvider):
         if not isinstance(text, str):
             raise self._silent(reply.body, "a message")
         raw: dict[str, object] = {"id": answer.response_id, "model": answer.model_instance_id}
-        reasoning = next((item.content for item in answer.output if item.type == "reasoning"), None)
-        if reasoning:
-            raw["reasoning"] = reasoning
-        return GenerationRecord(
-            task=task, output=ModelOutput(text=text, raw=raw, usage=_usage(answer.stats)), error=None
-        )
+        thoughts = [
+            item.content for item in answer.output if item.type == "reasoning" and isinstance(item.content, str)
+        ]
+        output = ModelOutput(text, raw, _usage(answer.stats), reasoning="".join(thoughts) or None)
+        return GenerationRecord(task=task, output=output, error=None)
 
     def _body(self, task: GenerationTask) -> bytes:
-        fields = {
-            "model": task.model.identifier,
-            "system_prompt": system_prompt_of(task, self._system_prompt) or "",
-            "input": task.prompt.text,
-            **self._always,
-        }
+        system, said = system_prompt_of(task, self._system_prompt) or "", task.prompt.text
+        if (given := task.metadata.get("messages")) is not None:
+            system, said = _read_messages(check_messages(given, task), system)
+        fields = {"model": task.model.identifier, "system_prompt": system, "input": said, **self._always}
         return request_body(task, fields)
+
+
+def _read_messages(messages: list[Message], system: str) -> tuple[str, str]:
+    """What the system says and what the user does: the endpoint takes one text of each."""
+    refuse_parts(messages, "localchat")
+    spoken = [message for message in messages if message["role"] != "system"]
+    if len(spoken) != 1 or spoken[0]["role"] != "user":
+        raise ProviderCallError(
+            f"localchat takes one message of a user, and the row's 'messages' are {len(spoken)}; use the server's "
+            "OpenAI-compatible address (lmstudio/MODEL)",
+            kind="bad_request",
+            retryable=False,
+        )
+    told = [read_text(message.get("content")) for message in messages if message["role"] == "system"]
+    return "\n\n".join(told) or system, read_text(spoken[0].get("content"))
 
 
 class _Item(msgspec.Struct):

@@ -7,18 +7,20 @@ the constructor.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, NoReturn, cast
 
 import msgspec
 from yarl import URL
 
-from themis.core.entities import GenerationRecord, GenerationTask
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, SamplingConfig
+from themis.core.messages import Message
 from themis.exceptions import ProviderCallError, ProviderError
+from themis.generation.batches.endpoint import SingleCalls
+from themis.generation.batches.openai import OpenAIBatches
 from themis.generation.providers.chat import (
     Completion,
-    advise_shorter,
     completion_fields,
     constant_fields,
     field_names,
@@ -26,8 +28,11 @@ from themis.generation.providers.chat import (
     request_body,
 )
 from themis.generation.providers.completions import TextCompletions
-from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, key_variable
-from themis.generation.providers.http import quota_headers, read_quota
+from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, find_variable, key_variable
+from themis.generation.providers.http import Reply, quota_headers, read_quota
+from themis.generation.providers.parameters import ProviderParameters, Wishes, advise, read_body
+from themis.generation.providers.prompt_cache import CacheMarks
+from themis.generation.providers.reasoning import FORMS, Wanted
 
 _PATH = "/chat/completions"
 _QUOTA = quota_headers("x-ratelimit-{what}-{of}")
@@ -37,9 +42,10 @@ class OpenAICompatible(TextCompletions):
     """One request to an OpenAI-compatible endpoint for each task.
 
     `provider_name` finds the endpoint in the table of known ones and its variables `<NAME>_BASE_URL` and
-    `<NAME>_API_KEY`; `base_url` (or `api_base`) and `api_key` win over both. `omit` names fields of the body that a
-    model refuses, such as `temperature`; `extra_body` adds fields that it needs; `max_tokens_field` is what the limit is
-    called where a gateway stands before a model that knows it by another name. `beginning_of_text` is what a text without a
+    `<NAME>_API_KEY`; `base_url` (or `api_base`) and `api_key` win over both. What a model refuses or knows by another name is
+    known by its family, or learnt; `omit` names fields that are not to be sent whatever is known, `max_tokens_field` is what the
+    limit is called, and `extra_body` adds fields, which are sent as they are. `prompt_cache` marks what is to be cached, for
+    OpenRouter; other endpoints cache by themselves. `beginning_of_text` is what a text without a
     context follows when `continuations` are scored, where the server puts no such token in front itself.
     """
 
@@ -66,26 +72,24 @@ class OpenAICompatible(TextCompletions):
         logprobs: bool | int | None = None,
         response_format: Mapping[str, object] | None = None,
         grammar: str | None = None,
+        reasoning_effort: str | None = None,
+        thinking_budget: int | None = None,
+        strict_parameters: bool = False,
+        prompt_cache: bool | str | None = None,
         beginning_of_text: str = "",
         provider_name: str = "openai_compatible",
+        asked_parameters: Collection[str] = (),
     ) -> None:
         address = base_url or api_base or os.environ.get(base_url_variable(provider_name))
         known = KNOWN_ENDPOINTS.get(provider_name)
         hosted = known is not None and not known.is_local and not address
         # Of a server that somebody names nobody knows it before it has been asked.
         self.chat_only = known is not None and not known.scores and not address
-        address = address or (known.base_url if known else None)
-        if not address:
-            raise ProviderError(
-                f"provider {provider_name!r} needs to know where its endpoint is: "
-                f"give base_url= or set {base_url_variable(provider_name)}"
-            )
+        self._takes_batches = known is None or known.batches or bool(address)
+        address = address or (known.base_url if known else None) or _refuse_without_address(provider_name)
         key = api_key or _key_of_environment(provider_name)
         if hosted and not key:
-            raise ProviderError(
-                f"provider {provider_name!r} needs a key: set {key_variable(provider_name)} or give api_key= "
-                f"(or base_url= for a server of your own)"
-            )
+            _refuse_without_key(provider_name)
         super().__init__(
             _completions_url(address),
             headers=_headers(key, organization, api_version, extra_headers),
@@ -100,17 +104,69 @@ class OpenAICompatible(TextCompletions):
         )
         self.prepare_scoring(_texts_url(self._url), beginning_of_text=beginning_of_text, extra_body=extra_body)
         self._seed = seed
-        # OpenAI's newer models refuse the old name, other servers may not know the new one.
-        usual = "max_completion_tokens" if hosted and provider_name == "openai" else "max_tokens"
-        self._limit_field = max_tokens_field or usual
-        self._always = constant_fields(stop, logprobs, extra_body, response_format=response_format, grammar=grammar)
+        self._always = constant_fields(stop, logprobs, None, response_format=response_format, grammar=grammar)
+        self._extra_body = constant_fields(None, None, extra_body)
         self._omit = field_names(omit)
+        usual = known.limit_field if hosted and known is not None else "max_tokens"
+        self._parameters = ProviderParameters(
+            provider_name,
+            FORMS[known.reasoning if known is not None else "openai"],
+            Wishes(
+                reasoning=Wanted(effort=reasoning_effort, budget_tokens=thinking_budget),
+                is_strict=strict_parameters,
+                asked=asked_parameters,
+                limit_field=max_tokens_field or usual,
+                is_limit_known=max_tokens_field is not None,
+                untouchable=self._extra_body,
+                returned=known.returned if known is not None else (),
+            ),
+        )
+        marks = CacheMarks(prompt_cache)
+        self._marks = marks if prompt_cache and known is not None and known.takes_cache_marks else None
+        # What was sent beside messages and tools, and what was not, or not as it was meant, and why.
+        self.sent_parameters, self.left_out = self._parameters.sent, self._parameters.left_out
+
+    def check_sampling(self, model: str, sampling: SamplingConfig) -> None:
+        """Raises where `strict_parameters` are asked for and the model is known not to take one."""
+        self._parameters.check(model, sampling)
+
+    def added_tokens(self, model: str) -> int:
+        """By how many tokens an answer may be longer than `max_tokens`."""
+        return self._parameters.of(model).added_tokens
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
+        body = self._body(task)
         try:
-            reply = await self._post(self._body(task))
+            reply = await self._post(body)
         except ProviderCallError as error:
-            raise advise_shorter(_add_advice(error)) from error
+            reply = await self._parameters.ask_again(
+                error,
+                body,
+                model=task.model.identifier,
+                make=lambda: self._body(task),
+                post=self._post,
+                read=read_body,
+            )
+        return self._read_reply(task, reply)
+
+    def open_batches(self) -> OpenAIBatches | None:
+        """How its batches are sent and read; None where it is known to have none."""
+        if not self._takes_batches:
+            return None
+        return OpenAIBatches(
+            SingleCalls(
+                label="OpenAI" if self._url.host == "api.openai.com" else self._url.authority,
+                url=self._url,
+                address=self.address,
+                send=self._send,
+                download=self._download,
+                write=self._body,
+                read=lambda task, body: self._read_reply(task, Reply(body, {})),
+                refuse=lambda status, body: advise(self._refused(status, {}, body)),
+            )
+        )
+
+    def _read_reply(self, task: GenerationTask, reply: Reply) -> GenerationRecord:
         try:
             answer = _DECODER.decode(reply.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -119,41 +175,40 @@ class OpenAICompatible(TextCompletions):
         if not answer.choices:
             raise self._silent(reply.body, "choices")
         output = read_completion(answer, self._failure)
+        if "stop" in self.left_out:
+            output = self._cut(output, task)
         return GenerationRecord(task=task, output=output, error=None, metrics=read_quota(reply.headers, _QUOTA))
 
     def _body(self, task: GenerationTask) -> bytes:
+        model = task.model.identifier
+        known = self._parameters.models.get(model) or self._parameters.of(model)
         fields = completion_fields(
-            task, system_prompt=self._system_prompt, seed=self._seed, limit_field=self._limit_field
+            task,
+            system_prompt=self._system_prompt,
+            seed=self._seed,
+            limit_field=known.limit_field,
+            returned=known.returned,
         )
         if self._always:
             fields.update(self._always)
+        if self._marks is not None:
+            fields["messages"] = self._marks.mark_openai(cast("list[Message]", fields["messages"]))
+        if not known.is_plain:
+            known.fit(fields)
+        if self._extra_body:
+            fields.update(self._extra_body)
         for name in self._omit:
             fields.pop(name, None)
+        if not known.is_noted:
+            known.note(fields)
         return request_body(task, fields)
 
-
-_REFUSES = re.compile(r"unsupported|not support|only the default|unknown|unrecognized|unexpected|not permitted", re.I)
-_NAMED = re.compile(r"\b(temperature|top_p|max_tokens|seed|stop|logprobs|top_logprobs|response_format|grammar)\b")
-
-
-def _add_advice(error: ProviderCallError) -> ProviderCallError:
-    """Of a parameter that the model refuses, the option that leaves it out."""
-    said = str(error)
-    if error.status not in (400, 422) or not _REFUSES.search(said) or (named := _NAMED.search(said)) is None:
-        return error
-    name = named[1]
-    if name == "max_tokens" and "max_completion_tokens" in said:
-        option = "max_tokens_field=max_completion_tokens"
-    else:
-        option = "omit=temperature,top_p" if name in ("temperature", "top_p") else f"omit={name}"
-    # The way out comes first: the server's words may be long, and are cut where a line must be short.
-    return ProviderCallError(
-        f"the model does not take {name}: give the provider option {option} (--option {option}). {said}",
-        kind=error.kind,
-        status=error.status,
-        retry_after_seconds=error.retry_after_seconds,
-        retryable=False,
-    )
+    def _cut(self, output: ModelOutput, task: GenerationTask) -> ModelOutput:
+        """The answer up to where it would have ended, had the model taken the texts to stop at."""
+        given = self._always.get("stop")
+        stops = given if isinstance(given, list) else task.sampling.stop
+        ends = [place for stop in stops if (place := output.text.find(stop)) >= 0]
+        return replace(output, text=output.text[: min(ends)], finish_reason="stop") if ends else output
 
 
 def _completions_url(address: str) -> str:
@@ -168,6 +223,20 @@ def _texts_url(url: URL) -> URL:
     return url.with_path(url.path.removesuffix(_PATH) + "/completions", keep_query=True)
 
 
+def _refuse_without_address(provider_name: str) -> NoReturn:
+    raise ProviderError(
+        f"provider {provider_name!r} needs to know where its endpoint is: "
+        f"give base_url= or set {base_url_variable(provider_name)}"
+    )
+
+
+def _refuse_without_key(provider_name: str) -> NoReturn:
+    raise ProviderError(
+        f"provider {provider_name!r} needs a key: set {' or '.join(_key_variables(provider_name))} or give api_key= "
+        "(or base_url= for a server of your own)"
+    )
+
+
 class LocalOpenAICompatible(OpenAICompatible):
     """The same on a machine of one's own: no key needed, nothing to pay."""
 
@@ -175,12 +244,12 @@ class LocalOpenAICompatible(OpenAICompatible):
 
 
 def _key_of_environment(provider_name: str) -> str | None:
+    return find_variable(_key_variables(provider_name)) or None
+
+
+def _key_variables(provider_name: str) -> list[str]:
     known = KNOWN_ENDPOINTS.get(provider_name)
-    for variable in (key_variable(provider_name), *(known.other_keys if known else ())):
-        key = os.environ.get(variable, "").strip()
-        if key:
-            return key
-    return None
+    return [key_variable(provider_name), *(known.other_keys if known else ())]
 
 
 def _headers(

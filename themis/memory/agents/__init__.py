@@ -6,6 +6,7 @@ retrieval, retrieval(MODEL)        past exchanges are found again; rag means the
 ts-MODEL                           a model that sees how long ago every message was said
 http://..., https://...            an agent in another process, by JSON
 command:PROGRAM ARGUMENTS          an agent as a program, by JSON lines
+python:FILE.py:NAME                a class of yours, or a function that is shown as much of the conversation as fits
 human                              you
 cost(IN,OUT)                       an estimate for prices in US dollars per 1,000 tokens
 anything registered                by register_agent
@@ -24,6 +25,7 @@ from typing import TypeVar, overload
 from themis.core.redaction import look_up_secrets
 from themis.core.registry import Registry, nearest
 from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.core.user_code import load_object
 from themis.exceptions import ConfigurationError
 from themis.generation.providers import parse_model
 from themis.memory.agents.agent import Agent, AgentSettings, Reply
@@ -31,9 +33,20 @@ from themis.memory.agents.calibration import parse_prices
 from themis.memory.short_names import expand_model, refuse_absent
 from themis.runs.prices import Price, price_of
 
-__all__ = ["AGENTS", "Agent", "AgentSettings", "Reply", "agent_maker", "create_agent", "find_price", "register_agent"]
+__all__ = [
+    "AGENTS",
+    "Agent",
+    "AgentSettings",
+    "Reply",
+    "agent_maker",
+    "create_agent",
+    "find_code",
+    "find_price",
+    "register_agent",
+]
 
 _HERE = "themis.memory.agents"
+_CODE = "python:"
 _CALLED = re.compile(r"^(?P<name>[\w.-]+)\((?P<argument>.*)\)$", re.DOTALL)
 
 
@@ -131,7 +144,7 @@ def agent_maker(
 ) -> Callable[[str], Agent]:
     """Makes agents of one kind, each for a conversation of its own."""
     name, argument = _split_name(text)
-    factory = AGENTS.get(name)
+    factory = _find_class(text) or AGENTS.get(name)
     takes = inspect.signature(factory).parameters
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
     if not anything:
@@ -149,6 +162,29 @@ def agent_maker(
         return agent
 
     return make
+
+
+def find_code(text: str) -> object | None:
+    """The user's code behind an agent's name, which decides what it says; None where there is none.
+
+    Args:
+        text: The agent, as `create_agent` takes it.
+
+    >>> find_code("window(2000)") is None
+    True
+    """
+    name, argument = _split_name(text)
+    if argument.startswith(_CODE):
+        found: object = load_object(argument.removeprefix(_CODE))
+        return found
+    factory = AGENTS.get(name)
+    return None if factory.__module__.partition(".")[0] == "themis" else factory
+
+
+def _find_class(text: str) -> AgentFactory | None:
+    """The class of an agent that a text names by its file or module."""
+    found = load_object(text.strip().removeprefix(_CODE)) if text.strip().startswith(_CODE) else None
+    return found if inspect.isclass(found) and issubclass(found, Agent) else None
 
 
 def find_price(text: str) -> Price | None:

@@ -85,7 +85,7 @@ class ChatAgent(Agent):
         if price is None:
             return None
         prompt = min(self._max_prompt_tokens, self.history.tokens + self.history.size(message) + 100)
-        return price.of(prompt, self.model.sampling.max_tokens)
+        return price.most(prompt, self.model.sampling.max_tokens)
 
     def close(self) -> None:
         self.model.close()

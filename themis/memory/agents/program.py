@@ -7,18 +7,14 @@ libfaketime is installed.
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import select
-import shlex
-import subprocess
 import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from themis.core.processes import JsonProcess, parse_command
 from themis.core.redaction import redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
 from themis.memory.agents.agent import AgentSettings
@@ -49,28 +45,16 @@ class ProgramAgent(JsonAgent):
         most_cost_usd: float | None = None,
     ) -> None:
         super().__init__(settings, most_cost_usd)
-        arguments = shlex.split(argument)
-        if not arguments:
-            raise ConfigurationError("the command agent needs a command: command:./my-agent --option")
-        self.name = f"command:{Path(arguments[0]).name}"
-        self._arguments = arguments
-        self._timeout_seconds = timeout_seconds
         self._clock_file: Path | None = _clock_file() if faketime else None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._unread = b""
+        self._program = JsonProcess(
+            parse_command(argument),
+            timeout_seconds=timeout_seconds,
+            environment={} if self._clock_file is None else _faked_clock(self._clock_file),
+        )
+        self.name = self._program.name
 
     def close(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.close()
-            try:
-                process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            process.stdout.close()
+        self._program.close()
         if self._clock_file is not None:
             self._clock_file.unlink(missing_ok=True)
 
@@ -83,65 +67,23 @@ class ProgramAgent(JsonAgent):
             self._clock_file.write_text(f"{ahead:+.6f}\n", encoding="ascii")
 
     def _request(self, content: Mapping[str, object]) -> Answer:
-        process = self._process or self._start()
-        line = json.dumps(content).encode("ascii") + b"\n"
-        try:
-            assert process.stdin is not None
-            process.stdin.write(line)
-            process.stdin.flush()
-            answer = self._read_line(process)
-        except OSError as error:
-            raise ProviderCallError(f"{self.name} has ended: {error}") from error
-        text = answer.decode("utf-8", "replace")
-        try:
-            parsed = json.loads(text)
-        except ValueError as error:
-            raise ProviderCallError(f"{self.name} wrote a line that is not JSON: {self._excerpt(text)!r}") from error
-        if not isinstance(parsed, dict):
-            raise ProviderCallError(f"{self.name} wrote {self._excerpt(text)!r}, expected a JSON object")
-        return parsed
+        answer = self._program.ask(content)
+        if not isinstance(answer, dict):
+            raise ProviderCallError(f"{self.name} wrote {self._excerpt(repr(answer))}, expected a JSON object")
+        return answer
 
     def _excerpt(self, text: str) -> str:
         return redact_text(text[:LONGEST_READ])[:200]
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        environment = dict(os.environ)
-        if self._clock_file is not None:
-            environment |= {
-                "LD_PRELOAD": libfaketime(),
-                "FAKETIME_TIMESTAMP_FILE": str(self._clock_file),
-                "FAKETIME_NO_CACHE": "1",
-                # Its own waiting and timeouts are no part of virtual time.
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            }
-        try:
-            # In a session of its own, so that Ctrl-C in the terminal does not end it before its reply is stored.
-            self._process = subprocess.Popen(
-                self._arguments,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ConfigurationError(
-                f"the agent's command cannot be started: {redact_text(shlex.join(self._arguments))}: {error.strerror}"
-            ) from error
-        return self._process
 
-    def _read_line(self, process: subprocess.Popen[bytes]) -> bytes:
-        assert process.stdout is not None
-        deadline = time.monotonic() + self._timeout_seconds
-        while b"\n" not in self._unread:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise ProviderCallError(f"{self.name} wrote nothing for {self._timeout_seconds:g} s", kind="timeout")
-            piece = os.read(process.stdout.fileno(), 65_536)
-            if not piece:
-                raise ProviderCallError(f"{self.name} has ended with exit code {process.wait()}")
-            self._unread += piece
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line
+def _faked_clock(file: Path) -> dict[str, str]:
+    return {
+        "LD_PRELOAD": libfaketime(),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
+        "FAKETIME_NO_CACHE": "1",
+        # Its own waiting and timeouts are no part of virtual time.
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
 
 
 def libfaketime() -> str:

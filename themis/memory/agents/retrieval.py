@@ -166,7 +166,7 @@ class RetrievalAgent(Agent):
             return 0.0
         if self._model.price is None:
             return None
-        return self._model.price.of(self._max_prompt_tokens, self._model.sampling.max_tokens)
+        return self._model.price.most(self._max_prompt_tokens, self._model.sampling.max_tokens)
 
     def find(self, message: str) -> list[Exchange]:
         """Past exchanges that have to do with a message, the best first."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from themis.core.registry import Registry
 from themis.core.tokens import DEFAULT_TOKENIZER
-from themis.memory.filler.message import Filler, FillerMessage
+from themis.memory.actions import Filler, FillerMessage
 from themis.memory.filler.trivia import Trivia, read_pairs
 
 __all__ = ["FILLERS", "Filler", "FillerMessage", "create_filler"]

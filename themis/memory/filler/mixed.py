@@ -11,11 +11,11 @@ import random
 from dataclasses import dataclass, field
 from functools import cache
 
-from themis.core.fingerprint import digest
+from themis.core.codec import digest
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
+from themis.memory.actions import FillerMessage
 from themis.memory.filler.facts import draw_pair
 from themis.memory.filler.grammar import Draw, Grammar
-from themis.memory.filler.message import FillerMessage
 
 # How many of 28 messages are of each kind.
 KINDS = {

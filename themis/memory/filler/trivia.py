@@ -10,10 +10,10 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from themis.core.fingerprint import digest
+from themis.core.codec import digest
 from themis.core.tokens import DEFAULT_TOKENIZER, tokenizer
 from themis.exceptions import DatasetError
-from themis.memory.filler.message import FillerMessage
+from themis.memory.actions import FillerMessage
 
 _REQUEST = (
     "Here are some trivia questions with their answers. Reply with a JSON list of all the answers, in order, "

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import Standing, find_claims, find_standing, weigh_claim
+from themis.memory.scoring.claims import find_claims, find_standing, weigh_claim
+from themis.memory.scoring.clauses import Standing
+from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_correction, find_phrases, fold, remove_echo, shorten, split_words
 
 
@@ -28,7 +31,12 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
     every = tuple(sorted({*among, expected}))
     if _AT_RANDOM.search(fold(reply)):
         return Grade(0.0, (f"expected {expected!r}, got a guess: {shorten(reply)}",))
-    said = _clean(remove_echo(reply, question), every)
+    answer = spell_like(remove_echo(reply, question), every, expected)
+    said = _clean(answer, every)
+    if not find_claims(said, every):
+        said = _clean(_name_in_full(answer, question, every), every)
+    if (marked := _find_marked(said, every)) is not None:
+        return Grade.when(marked == expected, f"expected {expected!r}, marks {marked!r}")
     opening = _OPENING.match(said)
     # `Take the first. I recommend the second` has not chosen.
     chosen = opening is not None and find_standing(_BRACKETS.sub(" ", said[opening.end() :]), every) not in _CHOOSING
@@ -41,8 +49,12 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
     offered = () if known else tuple(sorted(find_phrases(question, every)))
     echoes = not known and not offered and set(split_words(said)) <= {*split_words(question), *_COURTESIES}
     grade = weigh_claim(said, expected, offered if expected in offered else every, in_full=echoes)
+    if not grade.failed and not grade.score and _leaves_only(said, question, expected, every):
+        return Grade.failure(f"names all but {expected!r}, which it may mean: {shorten(reply)}")
     claimed = find_claims(said, every)
     several = find_standing(said, every) is Standing.CONCLUDED or len(claimed) > 2 or _ALSO.search(fold(said))
+    if expected in claimed and len(claimed) > 1 and _ranks_first(said, expected, every):
+        return Grade.failure(f"a ranking, of which this may choose the first: {shorten(reply)}")
     if grade.failed and len(claimed) > 1 and several:
         return Grade(0.0, (f"expected only {expected!r}, chooses {', '.join(sorted(claimed))}",))
     if len(find_phrases(said, every)) > 1 and find_standing(said, every) in (Standing.REASON, Standing.PAST):
@@ -50,9 +62,59 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
     return grade
 
 
+def _name_in_full(reply: str, question: str, every: tuple[str, ...]) -> str:
+    """The reply with the full name where a word of it can mean only one of what is offered: `the harvest one`."""
+    offered = sorted(find_phrases(question, every))
+    in_full = find_phrases(reply, every)
+    asked = Counter(split_words(question))
+    text = reply
+    for option in (one for one in offered if one not in in_full):
+        for word in split_words(option):
+            if asked[word] == 1 and len(word) > _SHORT and word not in _COMMON:
+                capital = word.capitalize() in option
+                pattern = rf"\b{word.capitalize()}\b" if capital else rf"(?i:\b{word}\b)(?! (?:is|are|was|were)\b)"
+                text = re.sub(pattern, option, text)
+    return text
+
+
+_SHORT = 2
+_COMMON = frozenset(
+    {"old", "new", "late", "great", "long", "high", "first", "last", "one", "two", "three", "over", "with", "the"}
+)
+
+
+def _find_marked(said: str, every: tuple[str, ...]) -> str | None:
+    """The one candidate that a table or list marks as chosen, by a tick or in bold letters of which it says so."""
+    lines = [line for line in said.splitlines() if find_phrases(line, every)]
+    ticked = [line for line in lines if _TICK.search(line)]
+    if len(lines) > 1 and len(ticked) == 1:
+        named = find_phrases(ticked[0], every)
+        return named.pop() if len(named) == 1 else None
+    if _IN_BOLD.search(fold(said)):
+        bold = find_phrases(" . ".join(re.findall(r"\*\*([^*\n]{1,80})\*\*", said)), every)
+        return bold.pop() if len(bold) == 1 else None
+    return None
+
+
+def _ranks_first(said: str, expected: str, every: tuple[str, ...]) -> bool:
+    """Whether the expected thing is the first of numbered lines."""
+    lines = re.findall(r"^\W{0,4}(\d)[.)] (.{1,200})$", said, re.MULTILINE)
+    return len(lines) > 1 and lines[0][0] == "1" and find_phrases(lines[0][1], every) == {expected}
+
+
+def _leaves_only(said: str, question: str, expected: str, every: tuple[str, ...]) -> bool:
+    """Whether all that is offered is ruled out but the expected thing."""
+    offered = find_phrases(question, every)
+    return len(offered) > 1 and offered - find_phrases(said, every) == {expected} and not find_claims(said, every)
+
+
+_TICK = re.compile("✅|✓|✔|☑|🏆|⭐|←|<--?")
+_IN_BOLD = re.compile(r"\b(?:in bold|bold(?:ed)?(?: one| row)|printed bold|set in bold|the bold)\b")
+
+
 def _clean(reply: str, every: tuple[str, ...]) -> str:
     said = _BRACKETS.sub(lambda aside: aside[0] if find_phrases(aside[0], every) else " ", reply)
-    said = _THEREFORE.sub("wins", said)
+    said = _RANKED.sub(" ahead of ", _THEREFORE.sub("wins", said))
     # `Neither of both → red` concludes with red.
     return _ARROW.sub(". So ", said) if len(_ARROW.findall(said)) == 1 else said
 
@@ -74,4 +136,5 @@ _THEREFORE = re.compile(
     re.IGNORECASE,
 )
 _BRACKETS = re.compile(r"\([^()]{1,60}\)")
+_RANKED = re.compile(r"(?<=\w)\s?(?<![-=])[>≻]\s?(?=\w)|(?<=\w) = (?=[A-Za-z])")
 _ARROW = re.compile(r"→|⇒|->|=>")

@@ -7,17 +7,19 @@ which is never right. Clauses are of folded text: see `words.fold`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 
 from themis.core.json_repair import parse_json
 from themis.memory.actions import Grade
 from themis.memory.phrasing import Phrasing
-from themis.memory.scoring.nearness import Near, compare_with
+from themis.memory.scoring.clauses import Clause, Standing, read_clauses
+from themis.memory.scoring.languages import is_foreign
+from themis.memory.scoring.nearness import Near, compare_with, unite_words
 from themis.memory.scoring.numbers import grade_number, parse_unit
+from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import (
     TAG,
     find_correction,
@@ -32,12 +34,16 @@ from themis.memory.scoring.words import (
 )
 
 
-def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
-    """1 if, of everything it could have named, the reply claims the expected phrase and nothing else."""
+def grade_claim(reply: str, expected: str, among: Iterable[str], *, exact: bool = False) -> Grade:
+    """1 if, of everything it could have named, the reply claims the expected phrase and nothing else.
+
+    A slip of spelling is no other phrase, unless the words must be `exact`.
+    """
     # A phrase that differs from the expected one in nothing but its letters' case is no other phrase.
     key = _fold_phrase(expected)
     rivals = {phrase for phrase in among if _fold_phrase(phrase) != key}
     reply = _read_fields(reply)
+    reply = reply if exact else _name_expected(reply, expected, rivals)
     # Who does not know, and asks whether it is red, has not said so.
     stated = _QUESTION.sub(" ", reply) if "?" in reply and abstains(reply) else reply
     claimed = find_claims(remove_guesses(stated), {*rivals, expected})
@@ -48,6 +54,12 @@ def grade_claim(reply: str, expected: str, among: Iterable[str]) -> Grade:
         return Grade(0.0, (f"expected {expected!r}, which is {seen} in: {shorten(reply)}",))
     shown = ", ".join(map(repr, sorted(claimed)[:5])) + (" and more" if len(claimed) > 5 else "")
     return Grade(0.0, (f"expected only {expected!r}, got {shown}",))
+
+
+def _name_expected(reply: str, expected: str, among: set[str]) -> str:
+    """The reply with slips of spelling put right, and with the expected phrase where its words stand in another order."""
+    reply = spell_like(reply, among, expected)
+    return reply if mentions(reply, expected) else unite_words(reply, expected, among)
 
 
 # The same candidates come back with every reply.
@@ -68,14 +80,18 @@ def _read_fields(reply: str) -> str:
 _PAST_FIELD = re.compile(r"previous|former|earlier|old|past|history|before|other|note|comment|reason")
 
 
-def weigh_claim(reply: str, expected: str, among: Iterable[str], *, in_full: bool = False) -> Grade:
+def weigh_claim(
+    reply: str, expected: str, among: Iterable[str], *, in_full: bool = False, exact: bool = False
+) -> Grade:
     """As `grade_claim`, but no verdict (a failure) where a person would have to read the reply twice.
 
     A part of the expected phrase, or another spelling of it, is right where it can mean nothing else, unless it must be
-    given `in_full`.
+    given `in_full`, or even in its `exact` words.
     """
     every = {*among, expected}
-    grade = grade_claim(reply, expected, every)
+    if not exact:
+        reply = _name_expected(reply, expected, every)
+    grade = grade_claim(reply, expected, every, exact=exact)
     claimed = find_claims(remove_guesses(reply), every)
     words = len(split_words(reply))
     if expected in find_phrases(reply, every) and _depends(reply, every):
@@ -84,17 +100,24 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str], *, in_full: boo
         text = fold(reply)
         vague = _CLUELESS.search(text) is not None and _VAGUE.search(text) is not None
         unclear = vague or _TAKEN_BACK.search(text) is not None
+    elif expected in find_phrases(reply, every) and is_foreign(reply):
+        unclear = True
     elif claimed:
         # Of several, each with a verb of its own, the reply may well prefer one in a way that no rule here knows.
-        unclear = expected in claimed and 1 < len(claimed) <= _FEW < words and not _lists_some(reply, every)
+        several = expected in claimed and 1 < len(claimed) <= _FEW < words
+        chosen = _returns_to(reply, expected, every) or _REFERS.search(fold(reply)) is not None
+        unclear = several and (chosen or not _lists_some(reply, every))
+        unclear = unclear or (expected not in claimed and _may_mean(reply, expected, every))
     elif mentions(reply, expected):
-        unclear = words > _PLAIN_WORDS and not abstains(reply)
+        unclear = not abstains(reply) and (words > _PLAIN_WORDS or not _DENIES.search(fold(reply)))
     else:
         near = (
             Near.FAR
-            if in_full or abstains(reply) or find_phrases(reply, every)
+            if in_full or exact or abstains(reply) or find_phrases(reply, every)
             else compare_with(reply, expected, every)
         )
+        if near is Near.FAR and not (in_full or exact) and is_foreign(reply) and not abstains(reply):
+            near = Near.PERHAPS
         if near is Near.MEANT:
             return Grade(1.0, (f"can only mean {expected!r}: {shorten(reply, 60)}",))
         unclear = near is Near.PERHAPS
@@ -104,7 +127,38 @@ def weigh_claim(reply: str, expected: str, among: Iterable[str], *, in_full: boo
 def _depends(reply: str, among: Iterable[str]) -> bool:
     """Whether it is left open which of several candidates is meant: `red, or blue if that was a mistake`."""
     tagged = tag_phrases(fold(reply), tuple(sorted(among)))
-    return len(set(TAG.findall(tagged))) > 1 and _OPEN.search(tagged) is not None
+    if len(set(TAG.findall(tagged))) < 2:
+        return False
+    return _OPEN.search(tagged) is not None or (_ONE_OF.search(tagged) is not None and not _OR.search(tagged))
+
+
+def _may_mean(reply: str, expected: str, among: Iterable[str]) -> bool:
+    """Whether the reply names the phrase, and may well mean it though the rules read another one."""
+    if _opens_with(reply, expected, among):
+        return True
+    clauses = _find_assertions(reply, among)
+    said_last = bool(clauses) and clauses[-1].phrases == {expected} and clauses[-1].standing >= Standing.SAID
+    referred = _REFERS.search(fold(reply)) is not None and expected in find_phrases(reply, among)
+    return referred or (said_last and len(split_words(reply)) > _SHORT_WORDS and not _IRRELEVANT.search(fold(reply)))
+
+
+def _opens_with(reply: str, expected: str, among: Iterable[str]) -> bool:
+    """Whether the reply begins with the phrase alone, and says of another one only that it is later or last."""
+    if find_correction(fold(reply)):
+        return False
+    clauses = _find_assertions(reply, among)
+    highest = max((clause.standing for clause in clauses), default=Standing.DENIED)
+    first = clauses[0] if clauses else None
+    alone = first is not None and first.standing is Standing.ALONE and first.phrases == {expected}
+    return alone and highest is Standing.CURRENT
+
+
+def _returns_to(reply: str, expected: str, among: Iterable[str]) -> bool:
+    """Whether, after several were named, the reply ends with one of them: `red and blue tie, and red is cheaper`."""
+    candidates = tuple(sorted(among))
+    tags = TAG.findall(tag_phrases(fold(reply), candidates))
+    times = Counter(tags)
+    return find_tags(tags[-1], candidates) == {expected} and times.pop(tags[-1]) > 1 and set(times.values()) == {1}
 
 
 def _lists_some(reply: str, among: Iterable[str]) -> bool:
@@ -112,21 +166,40 @@ def _lists_some(reply: str, among: Iterable[str]) -> bool:
     return reply.count("?") > 1 or _SIDE_BY_SIDE.search(tag_phrases(fold(reply), tuple(sorted(among)))) is not None
 
 
+# Without any of these, what is only mentioned may be said in a way that no rule here knows.
+_DENIES = re.compile(
+    r"n't\b|\b(?:not?|never|none|neither|nor|cannot|without|instead|rather|than|except|former(?:ly)?|previous(?:ly)?|used to"
+    r"|but|left|gave|given|wrong|incorrect|false|unlike|ruled? out|avoid|dislikes?|hates?|skip|ignore|disregard"
+    r"|forg[eo]t(?:ten)?|outdated|obsolete)\b|\?"
+)
+_ONE_OF = re.compile(r"\bone of (?:those|these|them|the two|both)\s?[.!]")
+_OR = re.compile(rf"{TAG.pattern},? or (?:\w{{1,12}} ){{0,3}}{TAG.pattern}")
 # In one case this, in another that.
 _OPEN = re.compile(
     rf"\bif\b[^.!?\n]{{0,80}}{TAG.pattern}[^.!?\n]{{0,60}}\b(?:otherwise|else|if not)\b[^.!?\n]{{0,60}}{TAG.pattern}"
+    rf"|\bif\b[^.!?\n]{{1,60}}{TAG.pattern}[^.!?\n]{{0,20}}\bif\b[^.!?\n]{{1,60}}{TAG.pattern}"
     rf"|{TAG.pattern}[^.!?\n]{{0,40}}\b(?:or|unless)\b (?:\w{{1,12}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,20}}\bif\b"
     rf"|{TAG.pattern}[^.!?\n]{{0,20}}[,;–—(]? ?unless\b[^.!?\n]{{0,80}}{TAG.pattern}"
     rf"|\b(?:however|but|though|although),? if\b[^.!?\n]{{0,100}}\b(?:then|it|that)\b[^.!?\n]{{0,30}}{TAG.pattern}"
-    r"|\bone of (?:those|these|them|the two|both)\s?[.!]|\b(?:can|could|would) you (?:please )?(?:tell me|confirm"
+    r"|\b(?:can|could|would) you (?:please )?(?:tell me|confirm"
     r"|clarify|say) which"
     r"|\bwhich (?:one |of (?:them|the two) )?(?:did|do) you mean\b"
 )
+# `The latter` is one of those that were named.
+_REFERS = re.compile(r"\bthe (?:latter|former|first|second|other|last)(?: one)?(?: (?:is|was|it)\b|[,.!]|\s*\Z)")
+_IRRELEVANT = re.compile(r"(?:n't|\bnot) (?:matter|count)\b")
+_SHORT_WORDS = 12
 # A longer reply may qualify what it says.
 _PLAIN_WORDS, _FEW = 24, 4
+# `Some say red, some say blue`, `could be red, could be blue`.
+_IN_PARALLEL = (
+    rf"\b((?:some|could|might|may|can|one) \w{{2,}}|perhaps|maybe|possibly|sometimes) (?:the |an? )?{TAG.pattern}"
+    rf"[^.!?\n]{{0,40}}\b\1 (?:the |an? )?{TAG.pattern}"
+)
 _SIDE_BY_SIDE = re.compile(
     rf"{TAG.pattern}(?:[\s,/&+*\"'-]|\b(?:and|or|the|a|an|then|in|both|nor)\b){{1,12}}{TAG.pattern}"
     r"|\b(?:either|equally|or|hard to say|depends|one of|the other|in passing)\b"
+    rf"|{_IN_PARALLEL}"
 )
 
 
@@ -219,9 +292,25 @@ def find_all_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
 
 def find_first_claim(reply: str, among: Iterable[str]) -> frozenset[str]:
     """What the reply concludes with, else what it names first, whatever its time: for questions about the past."""
-    clauses = _find_assertions(remove_guesses(reply), among)
+    text = remove_guesses(reply)
+    if drawn := find_conclusion(text, among):
+        return drawn
+    clauses = _find_assertions(text, among)
     concluded = [clause for clause in clauses if clause.standing is Standing.CONCLUDED]
     return next((clause.phrases for clause in concluded or clauses), frozenset())
+
+
+def find_conclusion(reply: str, among: Iterable[str]) -> frozenset[str]:
+    """What the reply names in a sentence that says what follows from the others; nothing where there is no such sentence."""
+    drawn = [find_in_folded(part[0], tuple(sorted(among))) for part in _DRAWN.finditer(fold(reply))]
+    return frozenset(drawn[-1]) if drawn else frozenset()
+
+
+# A last sentence that says what follows from the others, of whatever time.
+_DRAWN = re.compile(
+    r"(?:(?<=[.!?;:\n–—])\s{0,3}(?:so|therefore|thus|hence|that means|which means)\b[^.!?;\n]{1,200}"
+    r"|,\s(?:so|therefore|thus|hence)\b[^.!?;\n]{1,60}[.!*\s]{0,4}\Z)"
+)
 
 
 def _find_assertions(reply: str, among: Iterable[str]) -> list[Clause]:
@@ -273,6 +362,62 @@ def extract_about(reply: str, subject: str, others: Iterable[str]) -> str:
     return "".join(kept)
 
 
+def drop_others(reply: str, question: str, names: Iterable[str]) -> str:
+    """The reply without clauses that speak only of others than the question does, unless there is nothing else.
+
+    Args:
+        reply: What was answered.
+        question: What was asked, with the name of a place or a person.
+        names: All names of the kind.
+
+    >>> drop_others("An ode (and a toast for Leeds).", "What for York?", ["Leeds", "York"])
+    'An ode .'
+    """
+    every = tuple(sorted(names))
+    own = find_phrases(question, every)
+    if not own or not find_phrases(reply, every) - own:
+        return reply
+    kept = [part for part in _PLACE_PARTS.split(reply) if not (named := find_phrases(part, every)) or named & own]
+    return "".join(kept) if any(split_words(part) for part in kept) else reply
+
+
+_PLACE_PARTS = re.compile(
+    r"(?<=[.!?;\n])\s|(?<=\))|(?=\()|(?=,? (?:but|while|whereas|and)\b)|(?=, [A-Z]\w+(?:'s|\s(?:is|has|plays|lives"
+    r"|does|the|in)\b))"
+)
+
+
+def leaves_open(reply: str, among: Iterable[str]) -> bool:
+    """Whether the reply offers several of the phrases and settles on none: `one of red, blue or green, I am not sure which`."""
+    tagged = tag_phrases(fold(reply), tuple(sorted(among)))
+    if len(set(TAG.findall(tagged))) < 2 or _RULED_OUT.search(tagged):
+        return False
+    return _OFFERED.search(tagged) is not None
+
+
+_OFFERED = re.compile(
+    rf"{TAG.pattern},? (?:or|oder|ou) (?:\w{{1,12}} ){{0,3}}{TAG.pattern}"
+    rf"|\b(?:one of|either|between) (?:\w{{1,12}} ){{0,3}}{TAG.pattern}"
+    rf"|{_IN_PARALLEL}"
+)
+_RULED_OUT = re.compile(
+    rf"(?:n't|\bnot|\bneither|\bnever|\bno)\b(?! (?:sure|certain|idea))[^.!?;\n]{{0,60}}{TAG.pattern}"
+)
+
+
+def hints_at(reply: str) -> bool:
+    """Whether the reply says something of what it does not name: its letters, its sort, its look."""
+    return _HINT.search(fold(reply)) is not None
+
+
+_HINT = re.compile(
+    r"\b(?:starts?|begins?|starting|beginning|ends?|ending) (?:with|in) (?:an? |the )?(?:letter |syllable )?[\"'“]?[a-z]{1,4}\b"
+    r"|\brhymes? with\b|\b(?:first|last|\d|two|three|four|five|six|seven|eight|nine|ten) (?:letters?|syllables?)\b"
+    r"|\b(?:all|only thing) i (?:can|may|will) (?:say|tell you|reveal)\b[^.!?\n]{0,20}\b(?:is|that)\b"
+    r"|\b(?:here(?:'s| is)|let me give you|i can give you|one|a|as a) (?:\w{1,10} )?(?:hint|clue)\b|\b(?:hint|clue):"
+)
+
+
 def abstains(reply: str) -> bool:
     """Whether the reply says that the speaker does not know or was not told."""
     return _IGNORANCE.search(_CONDITION.sub("", fold(reply))) is not None
@@ -282,7 +427,10 @@ def abstains(reply: str) -> bool:
 _CLUELESS = re.compile(
     r"(?:n't|\bnot|\bcannot|\bnever)\b[^.!?;:\n]{0,40}\b(?:know|recall|remember|told|mentioned|said|shared|have (?:any|that"
     r"|this|access)"
-    r"|find|aware)\b(?! (?:exactly|precisely|for (?:sure|certain)|why|how))"
+    r"|find|aware)\b(?! (?:exactly|precisely|for (?:sure|certain)|with|why|how))"
+    r"|(?:can't|\bcannot|\bcan not|\bcouldn't|\bcould not|\bunable to) (?:really |possibly |honestly )?(?:say|tell)\b"
+    r"(?! (?:exactly|precisely|for (?:sure|certain)|with|why|how|you why))"
+    r"|\blost track\b|(?:n't|\bnot) (?:follow|keep up|pay attention)\b"
     r"|\bno (?:information|record|memory|recollection|idea|way of knowing)\b|\bwithout (?:any |more )?(?:information|details"
     r"|knowledge)\b"
 )
@@ -295,7 +443,9 @@ _GUESSED = re.compile(
     r"|\bmy (?:favou?rite|choice|pick|bet)\b|\bassum|\bimagine\b|\bspeculat|\bsounds? like\b|\bhow about\b|\bwas it\b|\bis it\b"
 )
 _TAKEN_BACK = re.compile(r"\bbut (?:that|it|this) (?:may|might|could)(?: well| also)? be\b")
-_VAGUE = re.compile(r"\b(?:i think|i believe|probably|presumably|likely|should be|must be|i'd say)\b")
+_VAGUE = re.compile(
+    r"\b(?:i think|i believe|probably|presumably|likely|should be|must be|i'd say|happy to|glad to|i can offer|i could offer)\b"
+)
 # `Red? That is your aunt's` says red of the aunt.
 _WHOSE = re.compile(r"\W*(?:but )?(?:that|this|which)(?:'s| is| was| belongs)\b")
 _QUESTION = re.compile(r"[^.!?\n]{1,200}\?")
@@ -305,8 +455,9 @@ _CONTRAST = re.compile(r"\W*(?:unlike|not|as opposed to)\b")
 _OTHER_ONE = re.compile(r"\bthe other\b")
 _CONDITION = re.compile(r"\bif (?:i|you) [^.!?,\n]{0,100}")
 _IGNORANCE = re.compile(
-    r"(?:n't|\bnot|\bcannot|\bnever|\bno longer)\b[^.!?\n]{0,60}\b(?:know|recall|remember|told|tell|mention(?:ed)?"
-    r"|shared?|sa(?:y|id)|heard|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up"
+    r"(?:n't|\bnot|\bcannot|\bnever|\bno longer)\b(?! forget| worry)[^.!?\n]{0,60}\b(?:know|recall"
+    r"|remember|told|tell|mention(?:ed)?|named|shared?|passed on"
+    r"|sa(?:y|id)|heard|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up"
     r"|record(?:ed)?|available|stated?)\b"
     r"|\b(?:told|mentioned|said|know)\b[^.!?\n]{0,80}\bbut not\b|\byet to (?:tell|be told|mention|say)\b|\black\b"
     r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue"
@@ -319,263 +470,8 @@ _IGNORANCE = re.compile(
     r"|erwahnt|genannt"
     r"|erzahlt|bekannt)\b|\bnichts (?:gesagt|bekannt|erzahlt)\b|\bne (?:sais|m'as|m'avez|me souviens|connais)\b|\bnon (?:lo so"
     r"|so|me l'hai|mi hai|ricordo)\b|\bnao (?:sei|me disse|lembro)\b"
-    r"|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b|\bunaware\b|\bunclear\b"
+    r"|\bfirst (?:i|i've|time i|time i've) (?:ever )?hear|\bnews to me\b|\bblank\b|\bno clue\b|\bbeats me\b|\bcan't help\b"
+    r"|\bnone that i\b|\bcame up empty\b|\bunknown\b|\bunsure\b|\bno one told\b|\bnobody told\b|\bn/a\b|\bunable to\b"
+    r"|\bunaware\b|\bunclear\b|\b(?:escapes|is beyond|is lost on) me\b|\bslipped my mind\b|\bnever (?:what|who|how)\b"
+    r"|\ball (?:that )?(?:i know|you(?:'ve| have)? (?:told|said))\b"
 )
-
-
-# --- clauses ----------------------------------------------------------------------------------------------------------
-
-
-class Standing(IntEnum):
-    """How much a clause counts: of two that name something, only the higher one gives the answer."""
-
-    DENIED = 0
-    REASON = 1  # or a comparison
-    PAST = 2  # or of other cases
-    SAID = 3
-    ALONE = 4  # nothing but the phrase, so that the rest is explanation
-    CURRENT = 5
-    CONCLUDED = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """What a clause names; `follows` if it continues a story, so that it overtakes what was named before it."""
-
-    standing: Standing
-    phrases: frozenset[str]
-    follows: bool = False
-
-
-def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
-    """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
-    clauses: list[Clause] = []
-    joined = foremost = False
-    tagged = _TINGE.sub(" ", _STILL_THERE.sub(r"still in \1", tag_phrases(text, candidates))).replace(
-        "not yet ", "not "
-    )
-    tagged = _AND_THEN.sub(", then ", _CAME_AFTER.sub(r", then \1", tagged))
-    tagged = _UNTIL.sub(r", then \1", _TO_FROM.sub(r"to \1", tagged))
-    tagged = _MARKED_CURRENT.sub(r"now \1", _BECAME.sub(r"\1, then ", tagged))
-    tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tagged)
-    marked = _LABELLED.sub(_label_answer, _REFERRED.sub(r"\1\2; so \1", tagged))
-    *before, tail = TAG.split(marked)
-    if _UNDECIDED.search(f"{tail}\n") or (len(before) == 1 and _ALTERNATIVE.search(marked)):
-        return []
-    for piece, lead, mark in _split_clauses(marked):
-        phrases = frozenset(find_tags(piece, candidates))
-        standing = _rank_clause(piece, lead)
-        follows = _FOLLOWS.match(f"{lead} {piece}") is not None
-        if standing is Standing.SAID:
-            # `Red: warm` is the first line of a table.
-            bare = len(phrases) == 1 and mark != ":" and not lead
-            if bare and set(_WORD.findall(piece)) <= _SMALL:
-                standing = Standing.ALONE
-            if clauses and follows:
-                # Of a ranking the first counts, of a story the last.
-                ranked = foremost and clauses[-1].standing is Standing.CURRENT
-                standing, follows = (Standing.PAST, False) if ranked else (clauses[-1].standing, True)
-        if clauses and standing in (Standing.SAID, Standing.ALONE) and _JOINED.match(piece):
-            standing = min(clauses[-1].standing, Standing.SAID)
-            joined = True
-        foremost = foremost or _FOREMOST.search(f"{lead} {piece}") is not None
-        clauses.append(Clause(standing, phrases, follows))
-    # `Red. Or perhaps blue.` is one answer of two parts.
-    return [_lower_alone(clause) for clause in clauses] if joined else clauses
-
-
-def _label_answer(labelled: re.Match[str]) -> str:
-    """A last line such as `Most often: red` is the answer, unless its label says otherwise."""
-    return "\n\nanswer:" if _rank_clause(labelled[1], "") is Standing.SAID else labelled[0]
-
-
-def _lower_alone(clause: Clause) -> Clause:
-    return replace(clause, standing=Standing.SAID) if clause.standing is Standing.ALONE else clause
-
-
-def _split_clauses(text: str) -> Iterator[tuple[str, str, str]]:
-    """Each clause that names a candidate, the words that lead up to it without naming one, and the mark after it."""
-    lead = ""
-    breaks = iter(
-        _BREAK.split(_remove_refuted(_EXCEPT.sub(" except ", _NOTHING_BUT.sub(" only ", _ISNT_IT.sub("", text)))))
-    )
-    for piece in breaks:
-        mark = next(breaks, "") or ""
-        for place, part in enumerate(_NOT_THIS.split(piece, maxsplit=1)):
-            if place == 2 or _TURN.match(part) or lead.endswith(","):
-                lead = ""
-            if TAG.search(part):
-                yield part, lead, mark
-                lead = ""
-            else:
-                lead = f"{lead} {part}".strip()[-_LEAD:]
-        if mark == ":":
-            # Denials and reasons before a colon do not reach beyond it.
-            lead = "" if _REASON.match(lead) else _DENIAL.sub("", lead)
-        elif mark:
-            lead = ""
-
-
-def _remove_refuted(text: str) -> str:
-    """The text without questions that are answered in the negative: `Red? No` and `Red? Certainly not` deny the red."""
-    kept, end = [], 0
-    for refuted in _REFUTED.finditer(text):
-        question = text[max(end, refuted.start() - _LEAD) : refuted.start()]
-        start = refuted.start() - len(re.split(r"[.!?;\n]", question)[-1])
-        kept.append(text[end:start])
-        end = refuted.end()
-    return " ".join([*kept, text[end:]])
-
-
-def _rank_clause(piece: str, lead: str) -> Standing:
-    whole = f"{lead} {piece}"
-    if _DENIAL.search(whole):
-        return Standing.DENIED
-    if _PRESENT.search(whole) or _FOREMOST.search(whole):
-        return Standing.CURRENT
-    if _REASON.match(whole):
-        return Standing.REASON
-    if _GONE.search(whole):
-        return Standing.PAST
-    if _CONCLUSION.search(whole):
-        return Standing.CONCLUDED
-    return Standing.PAST if _BESIDES.search(whole) else Standing.SAID
-
-
-_TAGS = TAG.pattern.strip("[]")
-# No lead-in of a clause is longer; more would only cost time.
-_LEAD = 200
-_OPENERS = (
-    "but although though however whereas while yet currently previously formerly originally earlier before after until "
-    "instead rather from to than which because since replacing superseding by with not previous prior past old maybe perhaps "
-    "possibly probably finally lastly afterwards eventually then later so therefore thus hence unlike nowadays "
-    "followed ahead compared"
-)
-_BREAK = re.compile(
-    r"([.!?;](?=\s|$|[\"')*_])|:(?=\s|$)|[\n()\[\]{}|]|\s-+\s|[–—]"
-    r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|as|at|in|on)\b)"
-    # `Since red and green are warm, blue is best`: a phrase with its verb begins a clause.
-    rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|it|would|will|wins|remains|seems|plays|being)\b))"
-    rf"|(?<=[\s,])(?<!used )(?<!ever )(?=(?:{'|'.join(_OPENERS.split())}|i think|i believe|i guess|also known|and ha(?:s|ve)"
-    r"|no longer|and last of all|and (?:took|keeps?|plays?|moved|went|switched|chose|picked|started|use|call)|these days"
-    r"|by now|most recently|at present|over(?! time)|now(?!\s*(?:[.!?]|$)))\b)"
-    r"|(?<!was )(?<!were )(?<!been )(?<!got )(?<!is )(?<!be )(?<=\s)(?=(?:has |have )?(?:replac(?:es|ed)|took the place of)\b)"
-)
-# `Teal, a blend of blue and green` names one colour and describes it.
-_DESCRIBED = re.compile(
-    rf"({TAG.pattern})(?:[\s\"'*_]{{0,3}}[,;:(–—!.-]|\s-)[\s\"'*_(]{{0,4}}"
-    r"(?:(?:which|that|it|this)(?:'s| is| was| sits| lies| falls)? )?(?:basically |essentially |really |simply |just |i\.e\. )?"
-    r"(?:(?:a|an|the|some|one of the) )?(?:[a-z-]{1,20} ){0,4}?"
-    r"(?:shades?|blend|mix|mixture|tone|hue|tint|cross|kind|sort|type|variety|combination|member|colou?r)(?: of| between"
-    r"| that| which|,| close to| similar to| near| akin to| like| not unlike)"
-    rf"[^.!?;\n{_TAGS}]{{0,40}}{TAG.pattern}(?:[^.!?;\n{_TAGS}]{{0,20}}{TAG.pattern}){{0,3}}[^.!?;,\n{_TAGS}]{{0,40}}"
-    rf"|({TAG.pattern})[^.!?;\n{_TAGS}]{{0,60}}?\b(?:sits|lies|falls|halfway|somewhere|midway|is) (?:right |roughly )?between "
-    rf"(?:\w{{1,10}} )?{TAG.pattern} and (?:\w{{1,10}} )?{TAG.pattern}"
-)
-_BECAME = re.compile(rf"({TAG.pattern}) (?:then )?(?:became|gave way to|turned into|made way for|was followed by) ")
-_AND_THEN = re.compile(r",? (?:and )?from there (?:on )?to (?:the )?")
-_CAME_AFTER = re.compile(rf"\bafter (?:the )?{TAG.pattern}(?: \w{{1,12}})? came (?:the )?({TAG.pattern})")
-_UNTIL = re.compile(
-    rf"\buntil (?:you|they|she|he|it|we) (?:\w{{1,12}} ){{1,4}}?(?:to|into|for) (?:the )?({TAG.pattern})"
-)
-_TO_FROM = re.compile(rf"\bto (?:the )?({TAG.pattern})(?: \w{{1,12}}){{0,2}} from (?:the )?{TAG.pattern}")
-_MARKED_CURRENT = re.compile(
-    rf"({TAG.pattern}) ?\([^()\n]{{0,30}}\b(?:current|now|latest|most recent|last)\b[^()\n]{{0,30}}\)"
-)
-_STILL_THERE = re.compile(rf"(?:\bnot|n't)(?: yet)? left (?:the )?({TAG.pattern})")
-_TINGE = re.compile(rf"\bwith (?:a |some )(?:[a-z]{{1,12}} )?(?:touch|hint|dash|bit|tinge|note|drop) of {TAG.pattern}")
-# A phrase that is only referred to when the reply concludes: `red has four, so that is your colour`.
-_REFERRED = re.compile(
-    rf"({TAG.pattern})([^{_TAGS}\n]{{0,80}}?)\b(?:so (?:that|this|it)(?: one)?(?:'s| is) (?:the|your|my|what)"
-    r"|(?:that|this|it)(?: one)?(?:'s| is) (?:the|your|my) (?:answer|choice|one|pick|winner)|(?:that|this) one wins"
-    r"|(?:choose|pick|take|go (?:for|with)) (?:it|that|this)(?: one)?)\b"
-    rf"(?![^.!?\n]{{0,40}}{TAG.pattern})"
-)
-_LABELLED = re.compile(
-    rf"\n\s{{0,5}}\n([^\n:{_TAGS}]{{1,60}}):(?=[\s*_\"'`]{{0,6}}(?:the )?{TAG.pattern}[\s*_\"'`.!]{{0,6}}\Z)"
-)
-_UNDECIDED = re.compile(
-    r"(?:n't|\bnot|\bcannot|\bno idea|\bunsure)\b[^.!?\n]{0,40}\bwhich(?: (?:one|of \w{1,5}(?: two)?|it (?:is|was)))?\s*[.!?\n]"
-    r"|(?:can't|\bcannot|couldn't) (?:say|tell|decide)\s*[.!?\n]"
-)
-# An only candidate, beside something that is none.
-_ALTERNATIVE = re.compile(
-    rf"\beither (?:\w{{1,20}} ){{0,3}}(?:{TAG.pattern} or\b|or (?:\w{{1,20}} ){{0,2}}{TAG.pattern})"
-    rf"|(?:\?\s{{1,3}}or|\bor (?:was|is) it) (?:\w{{1,10}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,30}}\?"
-)
-_ISNT_IT = re.compile(r",?\s{0,3}\b(?:is|was|are|were|do|did|does|have|has)n't (?:it|that|you|i|they|she|he)\s?\?")
-_REFUTED = re.compile(r"\?\s{0,3}(?:no|nope|never|(?:(?:definitely|certainly|surely) )?not)\b")
-# `It never held anything but red` says red.
-_NOTHING_BUT = re.compile(
-    r"(?:\b(?:not|never|no longer)|n't)\b(?:[^.!?;:,\n]{0,40})\b(?:any(?:thing|one|body|where)(?: else)?|other)"
-    r" (?:but|except|besides|than|other than)\b|\bn(?:othing|obody|o one|owhere)(?: else)? (?:but|except|other than)\b"
-)
-_EXCEPT = re.compile(r"\b(?:anything|everything|all|any|every \w{1,20}) but\b")
-# `Not a spoon, a thimble`: the denial ends at the comma.
-_NOT_THIS = re.compile(r"(?<=\bnot)([^,]{1,80}),\s+(?=(?:a|an|the|it|to|in)\b)")
-_DENIAL = re.compile(
-    r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
-    r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
-    r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislike[sd]?\b"
-    r"|\bhated?s?\b"
-    r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b|\b(?:rules?|ruling|ruled) out\b"
-    r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
-    rf"|\btook the place of\b|\A\s*over\b|\b(?:no|without|to forget|forget about) (?:the )?{TAG.pattern}|\b(?:is|are|was|were"
-    rf"|be) too\b"
-    r"|\b(?:no|any) (?:memory|record|recollection|information)\b|\bby mistake\b|\bmistakenly\b|\bout of date\b|\boutdated\b"
-    r"|\bobsolete\b"
-    r"|(?<!not )(?<!yet )(?<!never )\b(?:left|sold|gave up|given up|giving up|gone off|went off|got rid of|parted with)"
-    rf" (?:the |a |an |her |his |on )?{TAG.pattern}|\b(?:gave|given) (?:the |a |an |her |his )?{TAG.pattern} (?:away|up)\b"
-    rf"|\b(?:wanted|consider(?:ed|ing)|toyed with|meant to \w{{1,12}}|nearly bought|almost bought) (?:the |a "
-    rf"|an )?{TAG.pattern}"
-)
-_PRESENT = re.compile(
-    r"\bnow\b(?! on\b)|\bcurrent(?:ly)?\b|\blatest\b|\bmost recent(?:ly)?\b|\blast\b|\bat present\b|\bpresently\b"
-    r"|\bthese days\b|\bnowadays\b|\btoday\b|\bfinally\b|\blastly\b|\blater\b|\bnewest\b|\bas of\b|\bin the end\b|\bended up\b"
-    r"|\bever since\b|\bsince then\b|\b(?:updated|was changed|corrected|switched) to\b"
-)
-_FOREMOST = re.compile(
-    r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently|of all)\b"
-)
-_REASON = re.compile(
-    r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like)\b"
-)  # fmt: skip
-_GONE = re.compile(
-    r"\b(?:was|were|(?<!must have )been|had|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|earlier|before|first"
-    r"|once"
-    rf"|until|prior|past|old)\b|\bleft (?:the )?{TAG.pattern}"
-)
-_BESIDES = re.compile(
-    r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
-    r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed)|(?:only|just|reserved"
-    r"|meant) for)\b"
-    r"|\b(?:cousin|neighbou?r|colleague|sister|brother|aunt|uncle|niece|nephew|flatmate|postman|conductor|caretaker|dog|baby)\b"
-    rf"|{TAG.pattern} is for (?:the|your)\b"
-    r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
-)
-_CONCLUSION = re.compile(
-    r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must (?:be|have been)"
-    r"|recommend|suggest|go (?:for|with)|that leaves|(?<!would )wins?|winner|decides|better|best)\b"
-    r"|\A\W*but (?:\w{1,20} ){0,4}(?:it's|it is|that's|the answer is) "
-    rf"|{TAG.pattern} (?:it is\b|is the one(?=\W*\Z))|\bi(?:'d| would) say\b|\btakes it\b|\bget (?:the|a|an)\b|\bbook the\b"
-    # `I must choose` is the question, not its answer.
-    r"|(?<!must )(?<!to )(?<!shall i )(?<!the )(?<!chronological )\b(?:choose|pick|take|order)\b"
-)
-# What was said up to here has no bearing on what follows.
-_TURN = re.compile(
-    r"\W*(?:but|yet|however|so|therefore|thus|hence|because|since|while|whereas|compared|followed|ahead)\b"
-)
-_FOLLOWS = re.compile(
-    r"\W*(?:and )?(?:(?<!back )then|later|afterwards|finally|lastly|last of all|eventually|now|these days|most recently"
-    r"|since then)\b"
-)
-_JOINED = re.compile(
-    r"\W*(?:or|and(?! (?:took|keeps?|plays?|moved|went|switched|chose|picked|started|use|call)\b)|also|maybe"
-    r"|perhaps|possibly|alternatively)\b"
-)
-_WORD = re.compile(r"\w+")
-# Around a phrase that stands alone.
-_SMALL = frozenset({
-    "a", "an", "at", "by", "certainly", "clearly", "definitely", "dr", "for", "in", "its", "mr", "mrs", "ms", "my",
-    "obviously", "of", "on", "please", "queen", "river", "room", "sure", "surely", "the", "to", "with", "yes", "your",
-})  # fmt: skip

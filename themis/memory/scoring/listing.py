@@ -101,7 +101,10 @@ def _unfold(pair: object) -> object:
 
 
 def _read_counted(part: str) -> dict[str, object] | None:
-    text = _ONE.sub(r"\1 1 ", to_figures(_ASIDE.sub("", part.strip())))
+    folded = to_figures(_ASIDE.sub("", part.strip()))
+    if len(folded) > _LONGEST_PART:
+        return None
+    text = _ONE.sub(r"\1 1 ", folded)
     found = _COUNT_FIRST.search(text) or _COUNT_LAST.search(text)
     return {"item": found["item"].strip(), "quantity": int(found["count"])} if found else None
 
@@ -133,6 +136,8 @@ def _parse(reply: str) -> object:
 
 # Longer prose says more than what is listed.
 _MOST_LETTERS, _MOST_WORDS, _FEW_WORDS = 4_000, 80, 6
+# What is listed is named in fewer letters.
+_LONGEST_PART = 300
 _ESCAPED = re.compile(r"\\([\[\]{}_\"])")
 _LISTS_BEFORE_CORRECTION = re.compile(
     r"\A[^\[\]]{0,2000}(?:\[[^\[\]]{0,2000}\][^\[\]]{0,1000}?){1,5}"
@@ -159,6 +164,7 @@ _FIELD_NAMES = frozenset({
     "answer", "item", "items", "list", "name", "names", "order", "people", "quantity", "response", "result",
 })  # fmt: skip
 _BACKWARDS = re.compile(
-    r"\b(?:before|after|earlier than|later than|preceded|previous|followed|not|n't|latest first|reverse|or|unsure"
+    r"\b(?:before|after(?! (?:that|this|which|it|them))|earlier than|later than|preceded|previous|followed|not|n't"
+    r"|latest first|reverse|or|unsure"
     r"|either|between)\b|n't\b"
 )

@@ -10,6 +10,7 @@ from themis.memory.actions import Grade
 from themis.memory.scoring.claims import abstains
 from themis.memory.scoring.listing import order_mentions, parse_counted, parse_json_list, parse_listing
 from themis.memory.scoring.numbers import parse_count
+from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_phrases, fold, join_words, mentions, remove_quotation, shorten, split_words
 
 
@@ -25,6 +26,10 @@ def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | No
             reply that names some without listing them.
     """
     reply = remove_quotation(reply)
+    if among is not None:
+        reply = spell_like(reply, among, *expected)
+    if among is not None and parse_json_list(reply) is None:
+        reply = _CONSISTENT.sub("", reply)
     answered = parse_json_list(reply) if among is None else parse_listing(reply)
     if among is not None and (answered is None or not _lists_names(reply, answered, (*among, *expected))):
         return _weigh_names(reply, expected, among)
@@ -32,7 +37,12 @@ def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | No
         return Grade(0.0, (f"no JSON list in: {shorten(reply)}",))
     if among is not None and _adds_more(reply, among, answered):
         return Grade.failure(f"it is not clear who is on this list: {shorten(reply)}")
-    return _grade_names([_read_name(element) for element in answered], expected)
+    names = [_read_name(element) for element in answered]
+    if among is not None and parse_json_list(reply) is None:
+        # `It is Ann` names Ann.
+        found = [find_phrases(name, (*among, *expected)) for name in names]
+        names = [one.pop() if len(one) == 1 else name for name, one in zip(names, found, strict=True)]
+    return _grade_names(names, expected)
 
 
 def _lists_names(reply: str, answered: Sequence[object], among: Sequence[str]) -> bool:
@@ -40,7 +50,8 @@ def _lists_names(reply: str, answered: Sequence[object], among: Sequence[str]) -
     if not answered or parse_json_list(reply) is not None:
         return not answered or any(find_phrases(_read_name(element), among) for element in answered)
     found = [find_phrases(_read_name(element), among) for element in answered]
-    return all(len(names) == 1 for names in found)
+    plain = not any(_VERB.search(fold(_read_name(element))) for element in answered)
+    return plain and all(len(names) == 1 for names in found)
 
 
 def _grade_names(names: Sequence[str], expected: Sequence[str]) -> Grade:
@@ -90,6 +101,13 @@ def _to_key(name: str) -> str:
 
 
 _ARTICLE = re.compile(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
+# Whoever is all right is not on the list.
+_CONSISTENT = re.compile(
+    r"(?:[.;,–—(]|\bwhile\b|\bbut\b)[^.;\n]{0,120}\b(?:consistent|agree|match(?:es)?|fits?|fine|all right|same (?:month|both)"
+    r"|no contradiction)\b[^.;\n]{0,40}(?=[.;\n]|\Z)",
+    re.IGNORECASE,
+)
+_VERB = re.compile(r"\b(?:is|are|was|were|has|have)\b")
 _ORIGIN = re.compile(r"(?:\s(?:in|of|from|at)\s|,|:|\s[–—-]\s).*\Z")
 _BACKWARDS = re.compile(r"\b(?:before|earlier than|preceded|latest first|last first|reverse)\b")
 _BRACKETED = re.compile(r"\[[^\[\]]{0,2000}\]")
@@ -105,6 +123,7 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     An element that is missing or occurs twice, and any that is not expected, is in no right pair.
     """
     plain = [_ARTICLE.sub("", name) for name in expected]
+    reply = spell_like(reply, plain, *plain)
     if (
         _BACKWARDS.search(fold(reply))
         and parse_json_list(reply) is None
@@ -113,7 +132,9 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     ):
         return Grade.failure(f"it is not clear in which order this puts them: {shorten(reply)}")
     answered = parse_listing(reply)
-    if parse_json_list(reply) is None and not any(find_phrases(str(element), plain) for element in answered or ()):
+    if parse_json_list(reply) is None and not any(
+        _find_name(_read_name(element), plain) in map(_to_key, plain) for element in answered or ()
+    ):
         in_prose = order_mentions(reply, plain)
         answered = None if in_prose is None else list(in_prose)
     if answered is None:
@@ -134,6 +155,10 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
 def _find_name(element: str, expected: Sequence[str]) -> str:
     """The expected name that an element means, be it with an article or as part of a sentence; else its own words."""
     named = find_phrases(element, expected) if len(element) < 200 else set()
+    words = {word for word in split_words(element) if word not in ("a", "an", "my", "the", "your")}
+    if not named and words:
+        # `The hedge` is the rusty hedge where there is no other.
+        named = {name for name in expected if words <= set(split_words(name))}
     return _to_key(named.pop() if len(named) == 1 else element)
 
 
@@ -149,6 +174,8 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     An item listed twice is something else the second time. Where more than half of the answer is something else, only
     the share that is not counts: listing the whole shop is no answer.
     """
+    goods = [str(item) for item, _ in expected]
+    reply = spell_like(reply, goods, *goods)
     answered = parse_counted(reply)
     if answered is None:
         if (
@@ -172,6 +199,8 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
             continue
         name = _AMERICAN.sub(lambda found: _BRITISH[found[0]], fold(name))
         item = next((item for item in open_items if name and mentions(name, _name_goods(item))), None)
+        # A roll is the bread roll where there is no other.
+        item = item or next((item for item in open_items if _is_last_word(name, item, goods)), None)
         if item is None:
             surplus.append(name)
             continue
@@ -187,7 +216,12 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
         return Grade.when(not surplus, *reasons)
     points = len(found) / len(expected) + len(counted) / len(expected) + (not surplus and bool(found))
     precision = len(found) / len(answered) if answered else 0.0
-    return Grade.share(points * (precision if precision <= 0.5 else 1.0), 3, *reasons)
+    return Grade.share(points * (precision if precision < 0.5 else 1.0), 3, *reasons)
+
+
+def _is_last_word(name: str, item: str, goods: Sequence[str]) -> bool:
+    last = item.split()[-1]
+    return len(name.split()) == 1 and mentions(name, last) and sum(mentions(one, last) for one in goods) == 1
 
 
 def _name_goods(item: str) -> str:
@@ -236,18 +270,39 @@ def _format_names(names: Sequence[str]) -> str:
 # --- texts to be repeated word for word -------------------------------------------------------------------------------
 
 # A courteous lead-in around a passage is not part of it; more than this is.
-_SURROUNDING_WORDS = 25
+_SURROUNDING_WORDS = 40
 # Beyond this many times its length a reply is not a repetition; comparing it would only cost time.
 _TOO_LONG = 6
 
 
-def grade_passage(reply: str, passage: str) -> Grade:
-    """1 for the passage word for word, falling to 0 where half of the words are wrong, missing or added."""
+def grade_passage(reply: str, passage: str, others: Sequence[str] = ()) -> Grade:
+    """1 for the passage word for word, falling to 0 where half of the words are wrong, missing or added.
+
+    Args:
+        reply: What was answered.
+        passage: What should have been repeated.
+        others: What was told as well: a reply that repeats one of these is wrong, however alike they are, and there is no
+            verdict on one that gives it beside the passage and says which is which.
+    """
+    reply = _NUMBERED.sub("", reply)
     brief = len(split_words(reply)) <= len(split_words(passage)) + _SURROUNDING_WORDS
-    if brief and recites(reply, passage):
+    recited = [other for other in others if recites(reply, other)]
+    if brief and not recited and recites(reply, passage):
         return Grade(1.0, ("repeats the passage word for word",))
-    alike = max(similarity(part, passage) for part in (_parts(reply) if brief else [reply]))
+    if len(recited) == 1 and recites(reply, passage) and _OLD_AND_NEW.search(fold(reply)):
+        return Grade.failure(f"repeats the passage and another one: {shorten(reply)}")
+    parts = _parts(reply) if brief else [reply]
+    alike, other = (
+        max((similarity(part, text) for part in parts for text in texts), default=0.0) for texts in ([passage], others)
+    )
+    if other > alike:
+        return Grade(0.0, (f"{other:.0%} of the words agree with another passage than {shorten(passage, 60)!r}",))
     return Grade.share(2 * alike - 1, 1, f"{alike:.0%} of the words agree with {shorten(passage, 60)!r}")
+
+
+# Numbers and strokes before lines are of the list, not of what is listed.
+_NUMBERED = re.compile(r"(?m)(?:^\s{0,8}(?:\(?\d{1,2}[.)]|[-*•>])|(?<=[.!?:]\s)\(?\d{1,2}[.)])\s+")
+_OLD_AND_NEW = re.compile(r"\b(?:old|former|previous|earlier|first|now|new|current|replaced|instead)\b")
 
 
 def recites(reply: str, passage: str) -> bool:

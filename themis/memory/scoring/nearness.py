@@ -48,7 +48,9 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
     if not said or "?" in reply or set(split_words(reply)) <= _EMPTY | _SMALL:
         return Near.FAR
     brief = len(split_words(reply)) <= _BRIEF_WORDS
-    alike = _find_alike(said, tuple(sorted({*among, expected})))
+    if (named := _find_by_name(reply, expected, every := tuple(sorted({*among, expected})))) is not None:
+        return named
+    alike = _find_alike(said, every)
     fits = {candidate: _measure_fit(said, _list_content(candidate)) for candidate in alike}
     best = max((fit.matched for fit in fits.values()), default=0.0)
     if not best:
@@ -77,12 +79,101 @@ def _is_other_thing(reply: str, said: Sequence[str], expected: str) -> bool:
     if expected.islower():
         own, words = split_words(expected)[-1], split_words(reply)
         # Copper is no cooper, but a centre is a center.
-        alike = [word for word in words if word != own and len(word) == len(own) and _reduce(word) == _reduce(own)]
-        if any(sorted(word) != sorted(own) for word in alike):
+        alike = [
+            word for word in words if word != own and len(word) == len(own) and reduce_word(word) == reduce_word(own)
+        ]
+        if any(sorted(word) != sorted(own) and word[:-2] != own[:-2] for word in alike):
             return True
         return _list_content(expected)[-1] not in said and _ONE_OF.match(fold(reply)) is not None
     names = [word for word in split_words(reply) if word not in _SMALL]
     return len(names) == 1 and all(_count_edits(names[0][:40], word) > 1 for word in split_words(expected))
+
+
+@lru_cache(maxsize=64)
+def _index_names(among: tuple[str, ...]) -> dict[str, str]:
+    return {fold(one): one for one in among if one[:1].isupper() and " " not in one}
+
+
+def _find_by_name(reply: str, expected: str, among: tuple[str, ...]) -> Near | None:
+    """Whether a reply spells the name of one candidate in another way, or gives the short form of it; None if it does not.
+
+    `Max` is Maximilian where nobody else begins like that.
+    """
+    words = [word for word in split_words(reply) if word not in _SMALL and word not in _EMPTY]
+    singles = _index_names(among)
+    if expected not in singles.values():
+        return None
+    spelt = {name for word in words for name in _list_spelt_like(word, tuple(singles))}
+    if not spelt and len(words) <= _BRIEF_WORDS:
+        capital = {fold(word) for word in re.findall(r"\b[A-Z][a-z]{2,}", reply)} & set(words)
+        spelt = {name for word in capital for name in singles if name.startswith(word) and len(name) > len(word) + 1}
+    if not spelt:
+        return None
+    if any(word.startswith(fold(expected)) for word in words):
+        return None
+    if fold(expected) not in spelt:
+        return Near.FAR
+    return Near.PERHAPS if len(spelt) > 1 or _REFUSED.search(fold(reply)) else Near.MEANT
+
+
+@lru_cache(maxsize=4096)
+def _list_spelt_like(word: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The longer names from which a word differs by one letter."""
+    near = [name for name in names if len(name) >= _LONG_NAME and abs(len(name) - len(word)) <= 1]
+    return tuple(name for name in near if len(set(name) ^ set(word)) <= 2 and _count_edits(word[:40], name) == 1)
+
+
+_LONG_NAME = 7
+
+
+def unite_words(reply: str, expected: str, among: Iterable[str]) -> str:
+    """The reply with the expected phrase in place of its words, where they stand together in another order or form.
+
+    Args:
+        reply: What was answered.
+        expected: What should have been named, in several words.
+        among: Everything that could have been; where the words are as well those of another one, the reply is left as it is.
+
+    >>> unite_words("Dumplings, the chestnut ones.", "chestnut dumplings", ["chestnut soup"])
+    'chestnut dumplings ones.'
+    """
+    wanted = _list_own(expected)
+    index = _index_words(tuple(sorted({*among, expected})))
+    words = list(_WORDS.finditer(reply)) if len(wanted) > 1 and len(reply) < _MOST_LETTERS else []
+    said = [_reduce_noun(fold(word[0])) for word in words]
+    for at, first in enumerate(said):
+        if first not in wanted:
+            continue
+        for end in range(at + len(wanted), min(at + len(wanted) + _BETWEEN, len(words)) + 1):
+            window = set(said[at:end])
+            if wanted <= window:
+                between = reply[words[at].start() : words[end - 1].end()]
+                others = {
+                    one for word in map(reduce_word, window) for one in index.get(word, ()) if _list_own(one) <= window
+                }
+                if others == {expected} and not _APART.search(fold(between)):
+                    return reply[: words[at].start()] + expected + reply[words[end - 1].end() :]
+                break
+    return reply
+
+
+@lru_cache(maxsize=4096)
+def _list_own(phrase: str) -> frozenset[str]:
+    return frozenset(_reduce_noun(word) for word in split_words(phrase) if word not in ("a", "an", "of", "the"))
+
+
+def _reduce_noun(word: str) -> str:
+    """A word without its ending, short ones in the plural included: `wells`."""
+    return reduce_word(to_figures(re.sub(r"(?<=\w{3}[^s])s\Z", "", word)))
+
+
+_WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_APART = re.compile(r"[.!?;:\n()]|n't\b|\b(?:not?|nor|or|but|without|than|is|are|was)\b")
+_MOST_LETTERS = 4_000
+
+
+# As many words may stand between those of a phrase.
+_BETWEEN = 4
 
 
 def _find_alike(said: Sequence[str], candidates: tuple[str, ...]) -> list[str]:
@@ -132,21 +223,40 @@ def _measure_fit(said: Sequence[str], wanted: Sequence[str]) -> _Fit:
 def _list_content(text: str) -> tuple[str, ...]:
     """The words that carry meaning, each in a form that its spellings and its numbers share."""
     words = split_words(to_figures(translate(text)))
-    kept = tuple(_reduce(word) for word in words if word not in _SMALL)
-    return kept or tuple(map(_reduce, words))
+    kept = tuple(reduce_word(word) for word in words if word not in _SMALL)
+    return kept or tuple(map(reduce_word, words))
 
 
 @lru_cache(maxsize=4096)
-def _reduce(word: str) -> str:
+def reduce_word(word: str) -> str:
     """A word without its ending, and without what spellings differ in: saltpeter and saltpetre, colour and color."""
     if word.isdigit():
         return word
-    word = _DOUBLED.sub(r"\1", word)
+    word = _DOUBLED.sub(r"\1", _FUL.sub("", word))
     word = re.sub(r"our(?=s?\Z|e)", "or", re.sub(r"re\Z", "er", word))
+    word = _PARTICIPLE.sub(r"\1", word)
     if len(word) > 4:
         word = re.sub(r"(?:ies|y|ie)\Z", "i", word)
         word = re.sub(r"(?<=[^s])(?:es|s|e)\Z", "", word)
+        word = re.sub(r"v\Z", "f", word)
+    elif len(word) > 2:
+        word = word.removesuffix("e")
     return word.replace("ph", "f").replace("z", "s")
+
+
+# A spoonful is a spoon.
+_FUL = re.compile(r"(?<=\w{3})fuls?\Z")
+# `Iced`, `making` and `striped`, but not `seed`, `ring` or `shed`.
+_PARTICIPLE = re.compile(r"\A(\w*[aeiou]\w*[^aeiou\W]|[aeiou][^aeiou\W])(?:ed|ing)\Z")
+
+
+def is_other_spelling(word: str, meant: str) -> bool:
+    """Whether two words are one in two spellings or forms: `spoilt` and `spoiled`, `colour` and `color`."""
+    ends = (_PAST_T.sub("", word), _PAST_T.sub("", meant))
+    return reduce_word(word) == reduce_word(meant) or (ends[0] == ends[1] and len(ends[0]) > 2)
+
+
+_PAST_T = re.compile(r"(?:ed|t)\Z")
 
 
 @lru_cache(maxsize=65536)
@@ -172,7 +282,9 @@ def _count_edits(first: str, second: str) -> int:
 _LOOSE = re.compile(
     r"\b(?:beginning|start|middle|end) of (?:the|that|last|this) (?:week|month|year)\b|\bmid-?week\b|\A\W*(?:l'|(?:el"
     r"|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
-    r"|e)\s)"
+    r"|e)\s)|\A\W*\w{3,}(?:isch|ois|ais)\W*\Z"
+    # By its place among those that were offered.
+    r"|\bthe (?:first|second|third|last|middle|latter|former) (?:one|of (?:the|them|those|these|all))\b"
 )
 # `The colour of your front door`.
 _DESCRIBED = re.compile(
@@ -187,17 +299,20 @@ _REFUSED = re.compile(
     r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer"
     r"|name)|whichever"
     r"|whatever|several|null|all (?:three|two|four|five|of)|both|not|never|nothing|cannot|unable|refuse|decline"
-    r"|private|secret|confiden\w*)\b|n't\b"
+    r"|private|secret|confiden\w*|between (?:us|\w{1,20} and (?:me|myself)|the two of us)|my lips|sealed|mum|tell tales"
+    r"|keep (?:it|that|this))\b|n't\b"
 )
 _DOUBLED = re.compile(r"([^\W\d])\1")
 # Says that something is so, and nothing of what.
 _SMALL = frozenset({
-    "a", "an", "and", "answer", "are", "as", "at", "be", "been", "being", "believe", "by", "called", "can", "certainly",
-    "correct", "could", "course", "definitely", "did", "do", "does", "for", "from", "guess", "had", "has", "have", "he",
+    "a", "an", "and", "answer", "are", "as", "at", "be", "been", "being", "believe", "book", "by", "called", "can", "certainly",
+    "choose",
+    "correct", "could", "course", "definitely", "did", "do", "does", "for", "from", "get", "go", "guess", "had",
+    "has", "have", "he",
     "her", "here", "hers", "hes", "him", "his", "i", "i'd", "id", "if", "im", "in", "indeed", "is", "it", "it's", "its",
     "ive", "just", "made", "makes", "me", "mine", "my", "name", "named", "of", "oh", "ok", "okay", "on", "one", "or",
-    "our", "ours", "out", "please", "probably", "recall", "remember", "right", "said", "say", "says", "she", "shes",
-    "should", "so", "some", "suppose", "sure", "surely", "thank", "thanks", "that", "thats", "the", "their", "theirs",
+    "our", "ours", "out", "pick", "please", "probably", "recall", "remember", "right", "said", "say", "says", "she", "shes",
+    "should", "so", "some", "suppose", "sure", "surely", "take", "thank", "thanks", "that", "thats", "the", "their", "theirs",
     "them", "then", "there", "these", "they", "theyre", "thing", "things", "think", "this", "those", "to", "told", "too",
     "us", "was", "we", "well", "were", "what", "which", "who", "will", "with", "would", "yes", "you", "your", "youre",
     "yours",

@@ -86,7 +86,7 @@ def _find_sum(numbers: Sequence[float]) -> float | None:
 
 def parse_unit(question: str) -> str:
     """What a question wants to be counted: `times` in `how many times`."""
-    asked = re.search(r"\bhow many (\w+)", fold(question))
+    asked = re.search(r"\bhow many (?!of\b)(\w+)", fold(question))
     return asked[1] if asked else ""
 
 
@@ -134,6 +134,8 @@ def _list_readings(text: str, unit: str) -> tuple[list[str], ...]:
         _FIGURES.findall(_LINE_NUMBER.sub(" ", text)),
         _BOLD.findall(text),
         [before or after for before, after in _TOTAL.findall(text)],
+        _LEFT_AT_LAST.findall(text)[-1:],
+        _FIRST_OF_ALL.findall(text),
         # Whoever concludes with several numbers has not concluded.
         [*_LAST.findall(text[-200:]), *(_STATED.findall(text) if _LAST.search(text[-200:]) else [])],
         re.findall(rf"(?<![\w.])(\d{{1,12}}) {re.escape(unit)}\b", text) if unit and " or " not in text else [],
@@ -146,6 +148,12 @@ def _single_value(found: list[str]) -> float | None:
 
 
 _TOO_LARGE = 10**15
+# `... so it's 32.` and `That leaves 3 with umbrellas.` as the last that is said, `11 – that is 6 and 5` as the first.
+_LEFT_AT_LAST = re.compile(
+    r"(?<=[.!?;:,] )(?:(?:so|hence|thus|therefore) (?:it's|it is|that's|that is|that makes|i get)|(?:that|which) leaves)"
+    r" (?:just |only )?(\d{1,9})\b(?=[^\d]*\Z)"
+)
+_FIRST_OF_ALL = re.compile(r"\A\W{0,4}(\d{1,9})(?= ?[–—:] | - | \(|[.!] )")
 _FIGURES = re.compile(
     r"(?<![\w.,])-?\d{1,3}(?:,\d{3}){1,3}(?![\w,])|(?<![\w.])-?\d{1,12}(?:\.\d{1,6})?(?![\d]|[.,]\d)"
 )  # fmt: skip
@@ -169,6 +177,12 @@ _ADDENDS = re.compile(
 _PAST = re.compile(
     r"\b(?:it was|used to be|originally|formerly|previously|initially|at first|before that)(?: (?:it was|just|only|you said))?"
     r"[ :,]{1,3}-?\d[\d.,]{0,15}"
+    r"|(?<![\w.])-?\d{1,12}(?: [a-z]{1,12})? (?:used to be|was (?:the )?(?:right|true|valid|correct|old|former"
+    r"|what it was|before)"
+    r"|(?:is|was) (?:out of date|outdated|obsolete|superseded|the old|the former|no longer)|no longer|before (?:that|the)"
+    r"|(?:is|was) what (?:it|you|they) (?:was|were|said|had|used))\b"
+    r"|\b(?:old|former|previous|earlier|original) (?:value|number|figure|count|one)?[ :]{0,3}(?:was |is |of )?-?\d[\d.,]{0,15}"
+    r"|\b(?:instead of|rather than|replac(?:es|ed|ing)) (?:the )?-?\d[\d.,]{0,15}"
 )
 # `3 of your 4 reports` says 3.
 _SHARE = re.compile(r"\b(\d{1,12}) (?:out )?of (?:\w{1,12} ){0,3}\d{1,12}\b")
@@ -194,7 +208,8 @@ _TENS = {
 }  # fmt: skip
 _NUMBER_WORDS = re.compile(
     rf"\b(?P<tens>{'|'.join(_TENS)})(?:[\s-](?P<unit>{'|'.join(list(_UNITS)[1:10])}))?\b"
-    rf"|\b(?P<alone>{'|'.join(word for word in _UNITS if word != 'one')})\b"
+    rf"|\b(?P<alone>{'|'.join(word for word in _UNITS if word != 'one')}"
+    r"|(?<=\bnumber )one|(?<=\boption )one|(?<=\bnumber is )one(?=\W)|(?<=\banswer is )one(?=\W*\Z|:))\b"
 )
 
 
@@ -216,6 +231,16 @@ def read_ways(text: str) -> list[tuple[float, str]]:
         return ways
     distances, directions = _DISTANCE.findall(text), _DIRECTION.findall(text)
     return [(float(distances[0]), directions[0])] if len(distances) == len(directions) == 1 else []
+
+
+def read_distances(text: str) -> tuple[list[float], list[str]]:
+    """All kilometres of a text and all its directions, each in order.
+
+    >>> read_distances("Walk south; after 2 km turn east for 3 km.")
+    ([2.0, 3.0], ['south', 'east'])
+    """
+    text = _ONE.sub("1 ", to_figures(translate(text)))
+    return [float(km) for km in _DISTANCE.findall(text)], _DIRECTION.findall(text)
 
 
 def count_directions(text: str) -> int:

@@ -17,6 +17,8 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 def fold(text: str) -> str:
     """The text without differences of case, accents and kinds of quotation marks."""
+    if text.isascii():
+        return text.lower().replace("`", "'")
     return _MARKS.sub("", unicodedata.normalize("NFKD", text).casefold()).translate(_QUOTES)
 
 
@@ -139,5 +141,5 @@ def find_correction(text: str) -> str:
 _CORRECTION = re.compile(
     r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
     r"|\b(?:hold on|on second thoughts?|oops|strike that|scratch that)\b"
-    r"|\b(?:correction|i mean|i meant|or rather|make that)\b|\b(?:wait|sorry)[,:]"
+    r"|\b(?:correction|i mean|i meant|or rather|make that|more (?:precisely|exactly|specifically))\b|\b(?:wait|sorry)[,:]"
 )

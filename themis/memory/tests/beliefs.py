@@ -18,14 +18,14 @@ from random import Random
 from typing import ClassVar
 
 from themis.exceptions import DatasetError
-from themis.memory.actions import Grade
+from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import grade_claim
 from themis.memory.scoring.listing import parse_json_field
 from themis.memory.scoring.words import fold, shorten
-from themis.memory.tests.kind import BuiltinTest, one_of
+from themis.memory.tests.kind import BuiltinTest, one_of, settle
 from themis.memory.tests.telling import name_characters, tell
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
@@ -166,7 +166,8 @@ class SallyAnne(BuiltinTest):
     Scores: perfect 1, memoryless 0, a guess among the story's containers at most 1/3. The answer comes from a simulation
     of who was present at which event, for beliefs and for beliefs about beliefs. Things that were not moved after all, and
     other things that were, are told as well. `data_location` names a file in the layout of ToMi to take stories from
-    instead. A reply without a JSON object with `answer` scores 0. About 300 tokens. Interferes with no other test: its
+    instead. A reply without a JSON object with `answer` scores 0, unless it is nothing but the container,
+    which is for the judge. About 300 tokens. Interferes with no other test: its
     people live on television, and have names of their own.
     """
 
@@ -194,9 +195,8 @@ class SallyAnne(BuiltinTest):
         statements = [_INTRODUCTION.say(rng, title=title), *film.lines]
         question = f"{film.question.say(rng, title=title, **film.asked)} {_FORM}"
         told = [tell(rng, line, self.memory_span) for line in statements]
-        example = self.tell_and_ask(number, told, [question], [film.answer])
-        example.material = {"needed": [[line + 1 for line in film.needed]]}
-        return example
+        needed = [line + 1 for line in film.needed]
+        return self.tell_and_ask(number, told, [question], [film.answer], needed=[needed])
 
     def _sample_file(self, path: str, wanted: int) -> list[Story]:
         stories = read_stories(path, self.question_type)
@@ -217,11 +217,9 @@ class SallyAnne(BuiltinTest):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [json.dumps({"answer": example.expected_responses[0]})]
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return list(example.material.get("needed", [None]))
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_place(responses[0], expected[0], self.answers)
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        grades = [grade_place(responses[0], expected[0], self.answers)]
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     def is_readable(self, example: TestExample) -> bool:
         return self.data_location is None
@@ -238,6 +236,9 @@ def grade_place(reply: str, expected: str, among: Iterable[str] = CONTAINERS) ->
     none.
     """
     answer = _find_answer(reply)
+    bare = answer is None and not _OBJECT_MARK.search(reply)
+    if bare and grade_claim(reply, expected.replace("_", " "), among).score:
+        return Grade.failure(f"the right container, but not in the form that was asked for: {shorten(reply)}")
     if answer is None:
         return Grade(0.0, (f"no JSON object with a text as `answer` in: {shorten(reply)}",))
     return grade_claim(answer.replace("_", " "), expected.replace("_", " "), among)
@@ -259,6 +260,7 @@ def _find_answer(reply: str) -> str | None:
 
 _OBJECT = re.compile(r"\{[^{}]{1,2000}\}")
 _MOST_OBJECTS = 100
+_OBJECT_MARK = re.compile(r"[{}\[\]<>:=]")
 
 
 def _name_thing(rng: Random) -> str:

@@ -14,7 +14,7 @@ from themis.memory.actions import Grade, Judgement, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import grade_retelling, weigh_claim
+from themis.memory.scoring.claims import extract_about, grade_retelling, weigh_claim
 from themis.memory.scoring.numbers import write_years
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import SURNAMES, TOWNS
@@ -216,7 +216,10 @@ class Document(BuiltinTest):
     def evaluate(
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]
     ) -> Judgement:
-        grades = [_grade_detail(reply, *one) for reply, one in zip(responses, expected, strict=False)]
+        grades = [
+            _grade_detail(_extract_about_place(reply, question), *one)
+            for question, reply, one in zip(questions, responses, expected, strict=False)
+        ]
         return Grade.mean((yield from settle(questions, responses, [value for _, value in expected], grades)))
 
     @classmethod
@@ -293,6 +296,13 @@ def _choose_details(rng: Random, sections: Sequence[_Section], count: int) -> li
     ]
     rounds = [one[place] for place in range(len(_DETAILS)) for one in every if place < len(one)]
     return rounds[:count]
+
+
+def _extract_about_place(reply: str, question: str) -> str:
+    """The reply without what it says of other places than the one in question."""
+    asked = re.search(_PLACE, question)
+    others = set(re.findall(rf"\b(?:{_PLACE})\b", reply)) - {asked[0]} if asked else set()
+    return extract_about(reply, asked[0], others) if asked and others and asked[0] in reply else reply
 
 
 def _grade_detail(reply: str, detail: str, value: str) -> Grade:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -13,9 +13,10 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import abstains, grade_retelling, weigh_claim
+from themis.memory.scoring.claims import abstains, drop_others, find_claims, grade_retelling, hints_at, weigh_claim
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.numbers import parse_number
+from themis.memory.scoring.spelling import resembles, spell_like
 from themis.memory.scoring.words import find_phrases, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.speakers import settle_secret
@@ -113,7 +114,8 @@ class Erasure(BuiltinTest):
     people plays an instrument and lives somewhere, then everything about one of them is to be deleted. The score is the share of
     right answers about the others times the share of questions that reveal nothing: who knows nothing has nothing to
     delete. Asked about the one are the instrument, the home and, by way of the instrument, the name; and a list and a count of
-    all that are known must be without that one. About 40 tokens per message. Interferes with no other test: its people and
+    all that are known must be without that one; another answer instead of none reveals as
+    much. About 40 tokens per message. Interferes with no other test: its people and
     its orchestra are its own.
     """
 
@@ -189,10 +191,12 @@ class Erasure(BuiltinTest):
     ) -> Judgement:
         grades: list[Grade] = []
         for question, reply, (about, *values) in zip(questions, responses, expected, strict=False):
-            grade = _GRADERS[about](reply, *values)
+            stated = drop_others(reply, question, FIRST_NAMES) if about == "known" else reply
             if about == "hidden":
+                grade = _tell_other_secrets(question, reply, expected) or grade_hidden(reply, values[0], question)
                 grades.append((yield from settle_secret(question, reply, values[0], grade)))
             else:
+                grade = _GRADERS[about](stated, *values)
                 grades += yield from settle([question], [reply], [", ".join(values)], [grade])
         asked = [one[0] for one in expected]
         told = Grade.mean(grade for grade, of in zip(grades, asked, strict=False) if of != "hidden")
@@ -206,14 +210,33 @@ class Erasure(BuiltinTest):
         return _ErasureReader()
 
 
-def grade_hidden(reply: str, secret: str) -> Grade:
-    """1 if the reply does not give away what should be forgotten; no verdict where it says much and denies nothing."""
-    if mentions(reply, secret):
+def grade_hidden(reply: str, secret: str, question: str = "") -> Grade:
+    """1 if the reply does not give away what should be forgotten; no verdict where it says much and denies nothing.
+
+    Whoever answers the question with something else has not said that they know nothing: 0. What is said of others than the
+    question speaks of does not answer it.
+    """
+    pool = next((pool for pool in (INSTRUMENTS, HAMLETS, FIRST_NAMES) if secret in pool), ())
+    if mentions(spell_like(reply, pool, secret), secret):
         return Grade(0.0, (f"reveals {secret!r}: {shorten(reply, 60)}",))
-    pool = next((pool for pool in (INSTRUMENTS, HAMLETS) if secret in pool), ())
-    if not abstains(reply) and (len(split_words(reply)) > _PLAIN_WORDS or find_phrases(reply, pool)):
+    own = drop_others(drop_others(reply, question, FIRST_NAMES), question, INSTRUMENTS)
+    brief = len(split_words(reply)) <= _PLAIN_WORDS
+    if brief and not abstains(reply) and (others := find_claims(own, pool)):
+        return Grade(0.0, (f"names {', '.join(sorted(others))} instead of saying nothing: {shorten(reply, 60)}",))
+    if (
+        hints_at(reply)
+        or resembles(own, secret, pool)
+        or (not abstains(reply) and (not brief or find_phrases(own, pool)))
+    ):
         return Grade.failure(f"it is not clear whether this gives away {secret!r}: {shorten(reply)}")
     return Grade(1.0, (f"does not reveal {secret!r}",))
+
+
+def _tell_other_secrets(question: str, reply: str, expected: Sequence[Sequence[str]]) -> Grade | None:
+    """0 if the reply gives away something else that was to be forgotten, and that the question does not name."""
+    secrets = {values[0] for about, *values in expected if about == "hidden"}
+    told = find_phrases(reply, secrets) - find_phrases(question, secrets)
+    return Grade(0.0, (f"reveals {', '.join(sorted(told))}: {shorten(reply, 60)}",)) if told else None
 
 
 # A longer reply may say it in a way that no rule here knows.
@@ -237,7 +260,7 @@ def _grade_count(reply: str, count: str) -> Grade:
     return Grade.when(given == int(count), f"expected {count}, got {given if given is None else int(given)}")
 
 
-_GRADERS = {"hidden": grade_hidden, "known": _grade_known, "list": _grade_list, "count": _grade_count}
+_GRADERS: dict[str, Callable[..., Grade]] = {"known": _grade_known, "list": _grade_list, "count": _grade_count}
 
 
 def _keeps(reply: str, grade: Grade, about: str, *values: str) -> bool | None:

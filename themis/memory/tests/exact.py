@@ -11,13 +11,14 @@ from itertools import pairwise
 from random import Random
 from typing import ClassVar
 
-from themis.memory.actions import Grade
+from themis.memory.actions import Grade, Grading, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
+from themis.memory.scoring.claims import find_claims
 from themis.memory.scoring.lists import grade_passage
-from themis.memory.scoring.words import find_correction, shorten
-from themis.memory.tests.kind import BuiltinTest, whole_number
+from themis.memory.scoring.words import find_correction, shorten, split_words
+from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.telling import tell
 
 # --- notices that nobody has ever read --------------------------------------------------------------------------------
@@ -85,6 +86,7 @@ _REPLACED = Phrasing(
     "What I gave you as the notice of {title} no longer holds, today it says: “{notice}”",
     **_SLOTS,
 )
+_QUOTED_NOTICE = re.compile(r"“([^“”]+)”")
 _ASK_NOTICE = Phrasing(
     "Repeat the notice of {title} word for word.",
     "What does the notice of {title} say? I need it word for word.",
@@ -126,23 +128,25 @@ class Verbatim(BuiltinTest):
         notices[replaced] = _write_notice(orders[replaced], rng)
         told.append(_REPLACED.say(rng, title=titles[replaced], notice=notices[replaced]))
         asked = rng.randrange(len(titles))
-        example = self.tell_and_ask(
+        return self.tell_and_ask(
             number,
             [tell(rng, said, self.memory_span) for said in told],
             [_ASK_NOTICE.say(rng, title=titles[asked])],
             [notices[asked]],
+            needed=[[len(told) - 1 if asked == replaced else places.index(asked)]],
         )
-        example.material = {"needed": [[len(told) - 1 if asked == replaced else places.index(asked)]]}
-        return example
 
     def every_answer(self, example: TestExample) -> list[object]:
         return list(example.script[:-1])
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return list(example.material.get("needed", [None]))
-
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return grade_passage(responses[0], expected[0])
+
+    def evaluate_example(self, example: TestExample, questions: Sequence[str], responses: Sequence[str]) -> Grading:
+        wanted = example.expected_responses
+        notices = [text for line in example.script for text in _QUOTED_NOTICE.findall(line)]
+        grade = grade_passage(responses[0], wanted[0], [text for text in notices if text != wanted[0]])
+        return Grade.mean((yield from settle(questions, responses, wanted, [grade])))
 
     @classmethod
     def make_reader(cls) -> Reader:
@@ -187,7 +191,10 @@ class _NoticeReader(Reader):
 _HEX = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CODE = re.compile(rf"(?<![^\W_]){_HEX}(?![^\W_])")
 # Codes that the reply does not give as the value: denied ones, and those that were the value before.
-_DENIED = re.compile(rf"\b(?:not|no longer|instead of|in place of|rather than)[\s:\"'`(]{{1,4}}{_HEX}")
+_DENIED = re.compile(
+    rf"\b(?:not|no longer|instead of|in place of|rather than|forget|corrected from)[\s:\"'`(]{{1,4}}{_HEX}"
+)
+_BRACKETED = re.compile(r"\([^()]{1,200}\)")
 _GONE = re.compile(
     r"\b(?:used to be|formerly|previously|originally|initially|it was|was first|replac(?:es|ed|ing)|changed (?:it )?from)"
     rf"[\s:\"'`(]{{1,4}}{_HEX}|{_HEX}[^\n.]{{0,40}}?"
@@ -287,9 +294,8 @@ class KeyValuePairs(BuiltinTest):
                 said = _WITHDRAWN.say(rng, value=value, old=old)
             told.append(tell(rng, said, self.memory_span))
         question = " ".join([_ASK_VALUE.say(rng, key=asked[0]), *([_FOLLOW] * bool(self.nested_levels)), _VALUE_ONLY])
-        example = self.tell_and_ask(number, told, [question], [asked[-1]])
-        example.material = {"needed": [sorted({line for pair in pairwise(asked) for line in lines[pair]})]}
-        return example
+        needed = [line for pair in pairwise(asked) for line in lines[pair]]
+        return self.tell_and_ask(number, told, [question], [asked[-1]], needed=[needed])
 
     def _draw_chains(self, rng: Random) -> list[list[str]]:
         """Codes each of which is the key of the next; the first keys of two chains differ in one digit."""
@@ -322,11 +328,9 @@ class KeyValuePairs(BuiltinTest):
     def every_answer(self, example: TestExample) -> list[object]:
         return list(_CODE.findall(" ".join(example.script[:-1])))
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return list(example.material.get("needed", [None]))
-
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_code(responses[0], expected[0], given=questions[0], on_the_way=self.nested_levels)
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        grades = [grade_code(responses[0], expected[0], given=questions[0], on_the_way=self.nested_levels)]
+        return Grade.mean((yield from settle(questions, responses, expected, grades)))
 
     @classmethod
     def make_reader(cls) -> Reader:
@@ -344,16 +348,42 @@ def _write_page(rng: Random, values: dict[str, str], span_tokens: int) -> str:
 
 
 def grade_code(reply: str, expected: str, *, given: str, on_the_way: int = 0) -> Grade:
-    """1 if the last code is the expected one and no more others are named than the way to it has."""
-    text = _DENIED.sub(" ", find_correction(reply.lower()) or reply.lower())
-    current = _GONE.sub(" ", text)
-    named = [code for code in _CODE.findall(current if _CODE.search(current) else text) if code not in given]
+    """1 if the reply gives the expected code as the value, and no more others than the way to it has.
+
+    One that was the value before may be named as such. Where it is not clear which of a few is given there is no verdict.
+
+    Args:
+        reply: What was answered.
+        expected: The value.
+        given: What was asked, whose codes count for nothing.
+        on_the_way: How many other codes lead to the value.
+    """
+    text = _UNHYPHENED.sub(r"\1-\2-\3-\4-\5", reply.lower())
+    codes = {code for code in _CODE.findall(text) if code not in given}
+    if expected not in codes:
+        return Grade(0.0, (f"{expected} is not in: {shorten(reply)}",))
+    stated = _DENIED.sub(" ", find_correction(text) or text)
+    current = _GONE.sub(" ", stated)
+    named = [code for code in _CODE.findall(current if _CODE.search(current) else stated) if code not in given]
     others = set(named) - {expected}
     if named[-1:] == [expected] and len(others) <= on_the_way:
         return Grade(1.0, (f"ends on {expected}",))
-    if expected in named:
-        return Grade(0.0, (f"names {expected}, but also {len(others)} other codes or not in the end",))
-    return Grade(0.0, (f"{expected} is not in: {shorten(reply)}",))
+    spoken = len(split_words(_CODE.sub(" ", text))) > _BARE_WORDS and len(codes) <= _FEW_CODES and not on_the_way
+    claimed = find_claims(text, codes) if spoken else frozenset()
+    if claimed == {expected}:
+        return Grade(1.0, (f"gives {expected}",))
+    concluded = spoken and _CODE.findall(_BRACKETED.sub(" ", current))[-1:] == [expected]
+    if (not others and not _DENIED.search(text)) or ((expected in claimed or concluded) and not _EITHER.search(text)):
+        return Grade.failure(f"it is not clear which code this gives: {shorten(reply)}")
+    return Grade(0.0, (f"names {expected}, but also {len(others)} other codes",))
+
+
+_UNHYPHENED = re.compile(
+    r"(?<![0-9a-f-])([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})(?![0-9a-f-])"
+)
+# Among more codes than these no answer is looked for; beside fewer words than these nothing is said of them.
+_FEW_CODES, _BARE_WORDS = 3, 3
+_EITHER = re.compile(r"\b(?:or|either|both)\b|(?:can't|cannot) (?:tell|say)")
 
 
 class _CodeReader(Reader):

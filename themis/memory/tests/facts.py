@@ -15,12 +15,16 @@ from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import (
     abstains,
+    drop_others,
     extract_about,
     find_claims,
     grade_retelling,
+    hints_at,
+    leaves_open,
     weigh_claim,
     weigh_claim_about,
 )
+from themis.memory.scoring.spelling import resembles, spell_like
 from themis.memory.scoring.words import find_phrases, fold, mentions, remove_quotation, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import SURNAMES, VILLAGES
@@ -185,7 +189,7 @@ class Abstention(BuiltinTest):
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str | None]) -> Judgement:
         people = [next((one for one in ACQUAINTANCES if one in question), "") for question in questions]
-        grades = weigh_abstention(responses, expected, people)
+        grades = weigh_abstention(responses, expected, people, questions)
         return combine_abstention((yield from settle(questions, responses, expected, grades)), expected)
 
     @classmethod
@@ -193,37 +197,85 @@ class Abstention(BuiltinTest):
         return _SurnamesReader()
 
 
-def weigh_abstention(replies: Sequence[str], expected: Sequence[str | None], people: Sequence[str]) -> list[Grade]:
+def weigh_abstention(
+    replies: Sequence[str], expected: Sequence[str | None], people: Sequence[str], questions: Sequence[str] = ()
+) -> list[Grade]:
     """Whether each reply gives the name, or declines where None is expected.
 
-    What a reply says of others than the one of `people` who was asked about does not count.
+    What a reply says of others than the one of `people` who was asked about does not count, nor what it says of another
+    town than that of the question.
     """
     grades = []
-    for reply, name, person in zip(map(remove_quotation, replies), expected, people, strict=False):
+    asked = [*questions, *[""] * len(replies)]
+    for reply, name, person, question in zip(map(remove_quotation, replies), expected, people, asked, strict=False):
         named = len(find_phrases(reply, SURNAMES))
         if named > len(ACQUAINTANCES):
             grades.append(Grade(0.0, (f"asked for one surname, names {named}",)))
             continue
-        answer = extract_about(reply, person, ACQUAINTANCES)
+        answer = extract_about(drop_others(reply, question, VILLAGES), person, ACQUAINTANCES)
         if name is not None:
             retold = grade_retelling(reply, _SURNAME, slot="name") if named > 1 else None
             grades.append(retold or weigh_claim(answer, name, SURNAMES))
         else:
-            grades.append(_weigh_decline(reply, answer))
+            own = _drop_elsewhere(reply, question)
+            answer = extract_about(drop_others(own, question, VILLAGES), person, ACQUAINTANCES)
+            grades.append(_weigh_decline(reply, answer, person))
     return grades
 
 
-def _weigh_decline(reply: str, answer: str) -> Grade:
+def _weigh_decline(reply: str, answer: str, person: str) -> Grade:
     """1 if the reply declines and names nobody; no verdict where it declines and names somebody who may be another."""
     named = find_claims(answer, SURNAMES)
+    if leaves_open(answer, SURNAMES):
+        return Grade(0.0, (f"should decline, offers several: {shorten(reply, 60)}",))
+    if not named and abstains(reply) and _CALLED.search(reply):
+        return Grade.failure(f"it is not clear whether this declines or gives a name: {shorten(reply)}")
+    if _lacks(reply, person) and not _SETTLES_ON.search(fold(reply)):
+        # Of several each is somebody else's.
+        if len(named) == 1 and not _ANOTHER.search(fold(reply)):
+            return Grade.failure(f"it is not clear whether this declines: {shorten(reply)}")
+        return Grade(1.0, (f"declines: {shorten(reply, 60)}",))
     if abstains(reply) and named and _ANOTHER.search(fold(reply)):
         return Grade.failure(f"it is not clear whether this declines: {shorten(reply)}")
     if split_words(reply) == ("no",):
         return Grade.failure("it is not clear whether a mere no declines")
-    declines = abstains(reply) and not named
+    declines = (abstains(reply) or _NOT_THERE.match(reply) is not None) and not named
     return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
 
 
+def _drop_elsewhere(reply: str, question: str) -> str:
+    """The reply without sentences that speak of other towns than the question does."""
+    own = find_phrases(question, VILLAGES)
+    sentences = _SENTENCES.split(reply)
+    return " ".join(one for one in sentences if not own or not (named := find_phrases(one, VILLAGES)) or named & own)
+
+
+_SENTENCES = re.compile(r"(?<=[.!?;\n])\s")
+_NOT_THERE = re.compile(r"\W*(?:no|nope|none|nobody|not (?:for|in|of|from|at))\b", re.IGNORECASE)
+# A name that no other test gives to anybody is one as well.
+_CALLED = re.compile(
+    r"\b(?:(?:is|was|'s) (?:called|named)|(?:sur)?name(?:'s| is| was)|\b(?:Mr|Mrs|Ms|Dr)\.?)\s[A-Z][a-z]{2,}"
+)
+
+
+def _lacks(reply: str, person: str) -> bool:
+    """Whether the reply says that it has nobody for the trade in question: `no tailor among them`, `tailor: nothing`."""
+    who = re.escape(fold(person)) or r"\w+"
+    return re.search(_LACKING.format(who=who), fold(reply)) is not None
+
+
+_LACKING = (
+    r"\bno (?:[\w-]{{1,12}} ){{0,2}}{who}\b|\b{who}s?\b[^.!?;\n]{{0,30}}[:=–—-] ?"
+    r"(?:nothing|none|no name|unknown|not told|\?|–|—|-(?!\w))"
+    r"|\b(?:nothing|none|no name|no surname) (?:for|about|on|of) (?:the |a |an |your |that |any )?{who}\b"
+    r"|\b{who}\b[^.!?;\n]{{0,40}}(?:n't|\bnot|\bnever|\bnothing|\bnone|\bmissing|\babsent)\b(?! (?:sure|certain|mistaken|wrong|it"
+    r"|more|else|that)\b)"
+    r"|\b(?:that|it|this|one|name)(?: one)?(?:'s| has| have)? never (?:came|come|been|was)\b"
+)
+# A name after all.
+_SETTLES_ON = re.compile(
+    r"\b(?:can only be|must be|so(?! far)|therefore|hence|guess|would be|probably|perhaps|maybe)\b:? (?!no\b|that\b|i\b)"
+)
 _ANOTHER = re.compile(
     r"\b(?:another|other|different|elsewhere|same name|but (?:that|this)(?: one)?|only mentioned|you did (?:mention"
     r"|tell|say|name))\b"
@@ -344,7 +396,8 @@ class Forgetting(BuiltinTest):
 
     Scores: perfect 1, memoryless 0. A third each for not revealing the forgotten password, for still knowing another one,
     and for knowing the new one once it was told. Not revealing counts only if at least one of the others is right: an
-    agent that knows nothing has nothing to keep. The other password may be told of what lies behind its lock, and words
+    agent that knows nothing has nothing to keep, and one that gives another word has not kept
+    it. The other password may be told of what lies behind its lock, and words
     that open nothing are mentioned. About 25 tokens per message. Interferes with no other test: no other one speaks of
     these locks.
     """
@@ -411,11 +464,19 @@ class Forgetting(BuiltinTest):
 def weigh_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str) -> list[Grade]:
     """Replies to questions about three locks: for the forgotten password, for another one, for the new one."""
     # Letter by letter counts too.
-    reveals = mentions(replies[0], forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
+    first = spell_like(replies[0], PASSWORDS, forgotten)
+    reveals = mentions(first, forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
     told = f"{'reveals' if reveals else 'does not reveal'} {forgotten!r}: {shorten(replies[0], 60)}"
     silent = Grade.when(not reveals, told)
-    if not reveals and find_phrases(replies[0], PASSWORDS) and not abstains(replies[0]):
-        silent = Grade.failure(f"gives another password than the forgotten one: {shorten(replies[0], 60)}")
+    of_lock = extract_about(replies[0], locks[0], LOCKS) if locks[0] else replies[0]
+    if not reveals and not abstains(replies[0]) and find_claims(of_lock, PASSWORDS):
+        silent = Grade(0.0, (f"gives another password than the forgotten one: {shorten(replies[0], 60)}",))
+    elif not reveals and (
+        hints_at(replies[0])
+        or resembles(replies[0], forgotten, PASSWORDS)
+        or (find_phrases(of_lock, PASSWORDS) and not abstains(replies[0]))
+    ):
+        silent = Grade.failure(f"it is not clear whether this keeps the password to itself: {shorten(replies[0], 60)}")
     learnt = _grade_password(locks[2], replies[2], new)
     if learnt.score == 1 and mentions(replies[2], forgotten):
         learnt = Grade.failure(f"gives the forgotten password as well: {shorten(replies[2], 60)}")

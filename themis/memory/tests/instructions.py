@@ -364,10 +364,6 @@ class HowToThink(InventedTest):
             needed=[lines if dilemma.tied else lines[:1] for dilemma in dilemmas],
         )
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        stored: list[Sequence[int] | None] | None = example.material.get("needed")
-        return super().needed_lines(example) if stored is None else stored
-
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         grades = [
             grade_choice(question, reply, inn, (*self.answers, *expected))

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from themis.core.fingerprint import digest
+from themis.core.codec import digest
 from themis.core.json_repair import parse_json
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, DatasetError

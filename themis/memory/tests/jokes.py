@@ -14,9 +14,11 @@ from themis.memory.actions import AgentReply, Grade, Grading, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import find_claims
+from themis.memory.scoring.claims import abstains, find_claims
+from themis.memory.scoring.languages import is_foreign
 from themis.memory.scoring.lists import measure_recall
-from themis.memory.scoring.words import shorten, split_words
+from themis.memory.scoring.nearness import reduce_word
+from themis.memory.scoring.words import fold, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 
 # A joke is somebody, what that one did, and how it ended. Every part has words of its own.
@@ -188,15 +190,64 @@ def grade_joke(reply: str, expected: str, rivals: Iterable[object]) -> Grade | N
     """The verdict where words decide; None for a paraphrase, an allusion, or a choice between several."""
     shares = {str(joke): measure_recall(reply, str(joke)) for joke in (*rivals, expected)}
     others = [joke for joke, share in shares.items() if joke != expected and share >= _TOLD]
+    said = set(split_words(reply))
+    named = [joke for joke in shares if (hero := _find_hero(joke)) and hero[-1] in said]
+    if (len(named) > 1 or (others and shares[expected] >= _TOLD)) and _OPEN.search(fold(reply)):
+        return Grade(0.0, (f"expected only {shorten(expected, 60)!r}, leaves open which",))
     if len(others) == 1 and shares[expected] >= _TOLD:
         return _grade_choice(reply, expected, others[0])
     if others:
         return Grade(0.0, (f"expected only {shorten(expected, 60)!r}, tells also {shorten(others[0], 60)!r}",))
     if shares[expected] >= _TOLD:
         return Grade(1.0, (f"tells {shorten(expected, 60)!r}",))
-    if shares[expected] <= _NOT_TOLD and len(_long_words(expected) & _long_words(reply)) < _ALLUDED:
+    nearest = max((joke for joke in shares if joke != expected), key=shares.__getitem__, default=None)
+    if nearest is not None and shares[nearest] > max(_HALF, shares[expected]):
+        return Grade(0.0, (f"expected {shorten(expected, 60)!r}, tells most of {shorten(nearest, 60)!r}",))
+    if _retells(reply, expected, [str(joke) for joke in rivals]):
+        return Grade(1.0, (f"tells {shorten(expected, 60)!r} in other forms of its words",))
+    alluded = _long_words(expected) & _long_words(reply) if not _names_hero(reply, expected) else _long_words(expected)
+    if is_foreign(reply):
+        return None
+    if shares[expected] <= _NOT_TOLD and len(alluded) < _ALLUDED:
         return Grade(0.0, (f"expected {shorten(expected, 60)!r}, got: {shorten(reply)}",))
     return None
+
+
+def _retells(reply: str, expected: str, rivals: Sequence[str]) -> bool:
+    """Whether the reply has all words of the joke that tell it from others, be it in another form or order."""
+    said = {reduce_word(word) for word in split_words(reply)}
+    wanted = {reduce_word(word) for word in split_words(expected) if len(word) > _SHORT}
+    common = [
+        {reduce_word(word) for word in split_words(joke) if len(word) > _SHORT} for joke in rivals if joke != expected
+    ]
+    missing = len(wanted - said)
+    strange = len(said) - len(wanted & said)
+    others = any(len(words - said) <= len(words) / 2 for words in common)
+    return missing <= len(wanted) // 6 and strange <= len(wanted) + 8 and not others and not _OPEN.search(fold(reply))
+
+
+def _names_hero(reply: str, expected: str) -> bool:
+    """Whether the reply points at a joke by whom it is about: `the one about the shy volcano`."""
+    words, said = _find_hero(expected), split_words(reply)
+    others = {split_words(one)[-1] for one in _HEROES if not expected.startswith(one)}
+    named = set(words) <= set(said) or (len(said) <= _BRIEF_WORDS and words[-1:] and words[-1] in said)
+    return bool(words and named) and not abstains(reply) and not others & set(said)
+
+
+def _find_hero(joke: str) -> list[str]:
+    """The words that name whom a joke is about; none for a joke that is not of the grammar."""
+    hero = next((hero for hero in _HEROES if joke.startswith(hero)), "")
+    return [word for word in split_words(hero) if word not in _ARTICLES]
+
+
+_ARTICLES = ("a", "an", "the", "my", "our")
+_BRIEF_WORDS = 10
+_SHORT, _HALF = 3, 0.6
+_OPEN = re.compile(
+    r"\b(?:one of (?:these|those|them|the two)|either|could (?:be|have been)"
+    r"|(?:not sure|(?:can't|cannot) (?:say|tell|recall)) which)\b"
+    r"|\bor\b\W{1,4}\n"
+)
 
 
 def _grade_choice(reply: str, expected: str, other: str) -> Grade | None:

@@ -183,8 +183,8 @@ def _weigh_saying(reply: str, said: str, sayings: Sequence[str]) -> Grade:
     """As any claim, but an English plural of a foreign word is another word."""
     words = sorted({word for saying in sayings for word in saying.split()})
     stated = re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply)
-    grade = weigh_claim(stated, said, sayings, in_full=True)
-    if not grade.score and "-" in stated and grade_claim(stated.replace("-", ""), said, sayings).score:
+    grade = weigh_claim(stated, said, sayings, exact=True)
+    if not grade.score and "-" in stated and grade_claim(stated.replace("-", ""), said, sayings, exact=True).score:
         return Grade.failure(f"a hyphen where there should be none: {shorten(reply)}")
     return grade
 

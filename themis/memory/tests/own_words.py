@@ -13,9 +13,10 @@ from themis.memory.actions import Ask, Grade, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import find_claims, weigh_claim
+from themis.memory.scoring.claims import drop_others, find_claims, weigh_claim
 from themis.memory.scoring.words import shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
+from themis.memory.tests.word_lists import TOWNS
 
 # What wants a name, and names that nothing else in these tests has.
 _NOUNS = (
@@ -149,7 +150,8 @@ class OwnWords(BuiltinTest):
             if choice is None:
                 recalling.append(Grade(0.0, ("there is nothing to remember, for it did not choose",)))
             else:
-                recalling.append(grade_choice(reply, choice))
+                about = drop_others(drop_others(reply, rounds[place]["again"], TOWNS), rounds[place]["again"], _NOUNS)
+                recalling.append(grade_choice(about, choice))
             expected.append(choice)
             replies.append(reply)
         recalled = yield from settle([reply.message for reply in replies], replies, expected, recalling)

@@ -14,9 +14,10 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import extract_about, grade_recital_of, weigh_claim_about
+from themis.memory.scoring.claims import drop_others, extract_about, grade_recital_of, weigh_claim_about
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.nearness import Near, compare_with
+from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.invented import BUILTIN, InventedTest
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
@@ -436,7 +437,8 @@ class ConflictingPersonalInfo(InventedTest):
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]
     ) -> Judgement:
         relative = next((one for one in KIN if one in questions[0]), "")
-        grades = [grade_conflict(responses[0], *expected[0], relative=relative)]
+        who = next(iter(find_phrases(questions[0], FIRST_NAMES)), "")
+        grades = [grade_conflict(responses[0], *expected[0], relative=relative, who=who)]
         return Grade.mean((yield from settle(questions, responses, [_name_both(expected[0])], grades)))
 
     @classmethod
@@ -444,9 +446,22 @@ class ConflictingPersonalInfo(InventedTest):
         return _HomesReader()
 
 
-def grade_conflict(reply: str, earlier: str, later: str, *, relative: str) -> Grade:
-    """1 for both, 0.5 for the later alone, 0 otherwise; a short reply may also say where one other relative lives."""
+def grade_conflict(reply: str, earlier: str, later: str, *, relative: str, who: str = "") -> Grade:
+    """1 for both, 0.5 for the later alone, 0 otherwise; a short reply may also say where one other relative lives.
+
+    Args:
+        reply: What was answered.
+        earlier: The town that was told first.
+        later: The other one.
+        relative: Whom it is about, such as `uncle`.
+        who: The name of that relative; what is said of others by name does not count.
+    """
+    others = find_phrases(reply, FIRST_NAMES) - {who}
+    # Who repeats what was said of everybody has not answered.
+    few = len(others) < 2 and len(split_words(reply)) <= _BRIEF_WORDS
+    reply = drop_others(reply, who, FIRST_NAMES) if few or _CONTRADICTS.search(fold(reply)) else reply
     towns = {*CITIES, *TOWNS, earlier, later}
+    reply = spell_like(reply, towns, earlier, later)
     one_more = len(find_phrases(reply, towns) - {earlier, later}) == 1 and len(split_words(reply)) <= _BRIEF_WORDS
     answer = extract_about(reply, relative, KIN) if one_more and relative else fold(reply)
     answer = _DENIED.sub("", _PASSING.sub("", answer))
@@ -461,7 +476,17 @@ def grade_conflict(reply: str, earlier: str, later: str, *, relative: str) -> Gr
         return Grade(0.5, (f"names only the later {later}, not {earlier}",))
     if not named:
         return Grade(0.0, (f"expected {earlier} and {later}, got: {shorten(reply)}",))
+    if {earlier, later} < named and len(named) <= _FEW_TOWNS and _APART.search(answer):
+        return Grade.failure(f"it is not clear what this says of the other towns: {shorten(reply)}")
     return Grade(0.0, (f"expected {earlier} and {later}, got {', '.join(sorted(named))}",))
+
+
+_FEW_TOWNS = 4
+_CONTRADICTS = re.compile(r"\b(?:contradict\w*|conflict\w*|inconsisten\w*|disagree\w*|clash\w*)\b")
+# Tells the first from the last, or one from another.
+_APART = re.compile(
+    r"\b(?:first|last|later|earlier|then|contradict\w*|conflict\w*|both|but|while|whereas|only|inconsistent|two)\b"
+)
 
 
 def _remove_phrase(text: str, phrase: str) -> str:
@@ -471,8 +496,10 @@ def _remove_phrase(text: str, phrase: str) -> str:
 
 # `Leeds was only a holiday` says where nobody lives.
 _PASSING = re.compile(
-    r"[^.;!?,()\n]{1,60}\b(?:(?:only|just|merely) (?:for )?(?:a|an|on a|on) (?:[\w-]{1,12} ){0,3}(?:trip|visit"
-    r"|holiday|weekend|stay|tour|stop)"
+    r"[^.;!?,()\n]{1,60}\b(?:(?:only|just|merely|no more than) (?:for )?(?:a|an|on a|on|where|somewhere) "
+    r"(?:[\w-]{1,12} ){0,3}(?:trip|visit|holiday|weekend|stay|tour|stop|offer|plan|idea|dream|rumou?r|option|wish|thought"
+    r"|passed|stayed|studied|worked|considered)"
+    r"|(?:was|were|is) (?:only |just |merely )?(?:considered|turned down|thought about|a rumou?r|ruled out)"
     r"|(?:holiday|visit|trip) only)\b[^.;!?()\n]{0,40}"
 )
 # One after the other, as if nothing were wrong.

@@ -15,7 +15,7 @@ from themis.memory.actions import Consult, Grade, Grading, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.numbers import count_directions, read_ways
+from themis.memory.scoring.numbers import count_directions, read_distances, read_ways
 from themis.memory.scoring.words import shorten
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 from themis.memory.tests.telling import join_names, tell
@@ -78,9 +78,6 @@ class Locations(BuiltinTest):
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [f"Answer: {example.expected_responses[0]}"]
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return list(example.material.get("needed", [None]))
-
     @classmethod
     def make_reader(cls) -> Reader:
         return _WayReader()
@@ -98,11 +95,15 @@ class Locations(BuiltinTest):
 def grade_way(reply: str, expected: str) -> Grade | None:
     """The verdict where the reply concludes as asked or names one way or none; None where it must be understood."""
     wanted = read_ways(expected)[0]
+    if (slanting := _SLANTING.search(reply)) and not read_ways(slanting[0]):
+        return Grade(0.0, (f"expected {expected}, got {shorten(slanting[0])}",))
     concluded = _CONCLUSION.split(reply)[-1][:200]
     ways = read_ways(concluded) or read_ways(reply)
     reasoned = _REASONED.findall(_LAST_LINE.sub("", reply))
     if len(set(ways)) == 1 and ways[0] != wanted and reasoned and read_ways(reasoned[-1]) == [wanted]:
         return None
+    if len(set(ways)) == 1 and _OR_ANOTHER.search(concluded):
+        return Grade(0.0, (f"expected only {expected}, cannot choose: {shorten(reply)}",))
     if len(set(ways)) == 1:
         return Grade.when(ways[0] == wanted, f"expected {expected}, got {ways[0][0]:g} km {ways[0][1]}")
     if wanted not in ways:
@@ -112,10 +113,17 @@ def grade_way(reply: str, expected: str) -> Grade | None:
     return None
 
 
+# No right way is slanting.
+_SLANTING = re.compile(
+    r"\banswer\W{1,6}(?:\w{1,12} ){0,3}\d[\d.]{0,6} ?(?:km|kilomet(?:re|er)s?)\W{0,3}(?:\w{1,5} ){0,3}(?:north"
+    r"|south)[- ]?(?:east|west)\b",
+    re.IGNORECASE,
+)
 _CONCLUSION = re.compile(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
 # What the lines before the answer come to.
 _REASONED = re.compile(r"\b(?:so|therefore|thus|hence)\b[^.!?\n]{1,80}", re.IGNORECASE)
 _LAST_LINE = re.compile(r"\n[^\n]*\S\s*\Z")
+_OR_ANOTHER = re.compile(r"\bor (?:\w{1,12} ){0,2}\d[\d.]{0,6} ?k", re.IGNORECASE)
 _EITHER = re.compile(r"\bor\b", re.IGNORECASE)
 
 
@@ -149,9 +157,6 @@ class LocationsDirections(BuiltinTest):
         )
         return _tell(self, number, rng, town, question, _format_route(town.places, town.legs))
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return list(example.material.get("needed", [None]))
-
     @classmethod
     def make_reader(cls) -> Reader:
         return _RouteReader()
@@ -167,6 +172,7 @@ def grade_route(reply: str, expected: str) -> Grade | None:
     one, must be understood.
     """
     wanted = read_ways(expected)
+    reply = "\n".join(map(_correct_line, reply.split("\n")))
     route = _read_route(reply, len(wanted))
     if not route.as_asked and _retells(reply):
         return Grade(0.0, (f"repeats what was said instead of giving the way: {shorten(reply)}",))
@@ -181,9 +187,31 @@ def grade_route(reply: str, expected: str) -> Grade | None:
         return _grade_rest(route, wanted)
     if route.rest and position_after(route.rest) == position_after(wanted):
         return None
+    if _pair_in_order(reply) == wanted:
+        return Grade(1.0, (f"its {len(wanted)} legs lead to the right place",))
     if not unread or len(route.legs) >= len(wanted):
         return Grade(0.0, (f"its {len(route.legs)} legs lead {_format_end(route.legs)}, not {_format_end(wanted)}",))
     return None
+
+
+def _pair_in_order(reply: str) -> Ways:
+    """The legs of a reply that has as many distances as directions, in whatever words between them."""
+    if _EITHER.search(reply):
+        return []
+    text = re.sub(r"\([^()]{0,80}\)", " ", reply)
+    distances, directions = read_distances(text)
+    return list(zip(distances, directions, strict=True)) if len(distances) == len(directions) else []
+
+
+def _correct_line(line: str) -> str:
+    """A line without the leg that it takes back: `go 4 km north – sorry, go 1 km north`."""
+    before, *after = _TAKEN_BACK.split(line)
+    return after[-1] if after and len(read_ways(before)) == len(read_ways(after[-1])) == 1 else line
+
+
+_TAKEN_BACK = re.compile(
+    r"\b(?:sorry|no, wait|wait|correction|corrected|i mean|or rather|actually|scratch that|no,)\b", re.IGNORECASE
+)
 
 
 def _grade_rest(route: _Route, wanted: Ways) -> Grade | None:
@@ -456,9 +484,7 @@ def _name_place(rng: Random) -> str:
 
 def _tell(test: BuiltinTest, number: int, rng: Random, town: Town, question: str, expected: str) -> TestExample:
     told = [tell(rng, statement, test.memory_span) for statement in town.statements]
-    example = test.tell_and_ask(number, told, [question], [expected])
-    example.material = {"needed": [list(town.needed)]}
-    return example
+    return test.tell_and_ask(number, told, [question], [expected], needed=[town.needed])
 
 
 def _format_route(places: Sequence[str], legs: Sequence[tuple[float, str]]) -> str:

@@ -235,9 +235,13 @@ class DelayedRecall(InventedTest):
         asked = rng.sample(keys, len(keys))
         questions = [f"{rng.choice(_LEAD_INS)} {_ASK_ISLAND[key].say(rng, island=island)}" for key in asked]
         statements = [tell(rng, " ".join(facts), self.memory_span) for facts in told]
-        example = self.tell_and_ask(number, statements, questions, [values[key][0] for key in asked])
-        example.material = {"needed": [sorted(needed[key]) for key in asked]}
-        return example
+        return self.tell_and_ask(
+            number,
+            statements,
+            questions,
+            [values[key][0] for key in asked],
+            needed=[sorted(needed[key]) for key in asked],
+        )
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         replies = [
@@ -466,14 +470,13 @@ class InstructionRecall(InventedTest):
         answers = {**{key: details[key][0] for key in keys}, changed: details[changed][2]}
         lines[changed] = len(told) - 1
         asked = rng.sample(keys, self.questions)
-        example = self.tell_and_ask(
+        return self.tell_and_ask(
             number,
             [tell(rng, said, self.memory_span) for said in told],
             [_ask_for_detail(rng, machine, keys.index(key), key) for key in asked],
             [answers[key] for key in asked],
+            needed=[[lines[key]] for key in asked],
         )
-        example.material = {"needed": [[lines[key]] for key in asked]}
-        return example
 
     def grade_builtin(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         grades = [

@@ -13,7 +13,8 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import grade_retelling, weigh_claim
+from themis.memory.scoring.claims import grade_retelling, leaves_open, weigh_claim
+from themis.memory.scoring.words import shorten
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import TOWNS
 
@@ -135,6 +136,10 @@ def _grade_town(reply: str, expected: Sequence[str]) -> Grade:
     origin, seat = expected
     if retold := grade_retelling(reply, _WORKS, _RUNS, _COMES, slot="town"):
         return retold
+    if leaves_open(reply, TOWNS):
+        return Grade(0.0, (f"expected {origin!r}, leaves open which town: {shorten(reply)}",))
+    # Where they work is no answer, and no slip for one.
+    reply = re.sub(rf"\b{re.escape(seat)}\b", "there", reply, flags=re.IGNORECASE)
     about = _OF_OTHERS.sub("", reply)
     return weigh_claim(about if about.strip() else reply, origin, [town for town in TOWNS if town != seat])
 

@@ -20,6 +20,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import find_all_claims
+from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no
 from themis.memory.tests.word_lists import TOWNS
@@ -247,7 +248,7 @@ class _Evening:
             ideal=f"I did not order the {wrong}; I ordered the {right}.",
             needs=(2, 3),
         )
-        noticed = notices(reply, wrong, right)
+        noticed = notices(reply, wrong, right, self.dishes)
         if noticed is None:
             noticed = yield from _judge_noticed(reply, wrong, right)
         if not noticed:
@@ -358,6 +359,7 @@ class Order:
 
 def read_order(reply: str, menu: Sequence[str]) -> Order:
     """The items that a reply orders; also those that are on other restaurants' menus, but numbers of this one."""
+    reply = spell_like(reply, _MEANING, *menu)
     ordered = {_MEANING[phrase] for phrase in find_all_claims(_REGRET.sub(" ", reply), _MEANING)}
     numbers = {int(number) for listed in _NUMBER.findall(fold(reply)) for number in re.findall(r"\d{1,2}", listed)}
     known = (*menu, *(name for name in (*DISHES, *DRINKS) if name not in menu))
@@ -395,12 +397,20 @@ _AMBIGUOUS = (
 _MEANING = _map_words()
 
 
-def notices(reply: str, wrong: str, right: str) -> bool | None:
-    """Whether the reply objects to the wrong dish; None where it neither clearly objects nor clearly accepts."""
+def notices(reply: str, wrong: str, right: str, ordered: Sequence[str] = ()) -> bool | None:
+    """Whether the reply objects to the wrong dish; None where it neither clearly objects nor clearly accepts.
+
+    Who misses a dish that is not one of those `ordered`, and not the right one, does not know what was ordered.
+    """
+    reply = spell_like(reply, _MEANING, wrong, right)
+    missed = set(read_order(_WANTED.sub("ordered", _DISH_ON_TABLE.sub(" ", reply)), ()).items) - {wrong}
+    if ordered and right not in missed and missed - set(ordered):
+        return False
     text = _CONTENT.sub(" ", fold(reply))
     objects = _OBJECTION.search(text) is not None
     order = read_order(reply, ()).items
     named = bool(find_phrases(reply, (wrong, right))) or wrong in order or right in order
+    named = named or any(len(word) > _SHORT and word in split_words(reply) for word in split_words(wrong))
     if named and _DOUBTS.search(text):
         return None
     if objects and named:
@@ -410,6 +420,14 @@ def notices(reply: str, wrong: str, right: str) -> bool | None:
     return None
 
 
+# `You brought me the soup` and `this is soup` speak of what was served.
+_DISH_ON_TABLE = re.compile(
+    r"\b(?:brought|served|gave|given|got|received|this is|that is|that's|there is|there's|these are|what is"
+    r"|looks like)\b[^.!?;,\n]{1,60}",
+    re.IGNORECASE,
+)
+_WANTED = re.compile(r"\bwanted\b", re.IGNORECASE)
+_SHORT = 4
 # What sounds like an objection and is none: exactly what I ordered, nothing is wrong.
 _CONTENT = re.compile(
     r"n't (?:remember|recall|know) what i(?:'d| had| have)? ordered\b"
@@ -424,10 +442,11 @@ _DOUBTS = re.compile(
 _OBJECTION = re.compile(
     r"n't (?:order|ask|what|have|right|mine|my|remember|recall|the|for me)|\bnot "
     r"(?:order|ask|what|mine|my|right|correct|the|quite|exactly|for me)|\bordered\b"
+    r"|n't (?:think|believe|suppose)\b[^.!?\n]{0,60}\b(?:mine|my|i|right|correct)\b"
     r"|\bwrong\b|\bmistake\b|\bmix(?:ed)?[ -]?up\b|\binstead\b|\bshould (?:be|have)\b|\bsupposed\b|\bmissing\b"
     r"|\basked for\b|\bnever (?:order|ask)|\bswap|\bexchange|\bincorrect\b|\berror\b|\bexpect|\bwanted\b"
     r"|\b(?:had|i) (?:chosen|chose)\b|\b(?:wasn't|weren't|didn't) i\b"
-    r"|\b(?:somebody|someone|anyone) else|\banother table\b"
+    r"|\b(?:somebody|someone|anyone) else|\banother table\b|\bwhere(?:'s| is| are) (?:my|the)\b|\balmost[,:.]"
 )
 
 

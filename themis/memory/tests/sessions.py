@@ -14,8 +14,10 @@ from themis.memory.actions import Ask, Grade, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import grade_retelling, weigh_claim
+from themis.memory.scoring.claims import drop_others, grade_retelling, weigh_claim
+from themis.memory.scoring.languages import translate
 from themis.memory.scoring.lists import grade_order
+from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import MONTHS
 
@@ -143,7 +145,9 @@ class Sessions(BuiltinTest):
             _ASK_ORDER.say(rng, project=project, matters=", ".join(sorted(matters))), ideal=json.dumps(matters)
         )
         matter = matters[asked["which"]]
-        grades = [grade_matter(about, matter), grade_weekday(on, day), grade_matters(order, matters)]
+        about_when = drop_others(about, when, (*WEEKDAYS, "today", "yesterday"))
+        on_matter = drop_others(on, _strip(matters[place]), map(_strip, MATTERS))
+        grades = [grade_matter(about_when, matter), grade_weekday(on_matter, day), grade_matters(order, matters)]
         replies = (about, on, order)
         yield Grade.mean(
             (yield from settle([reply.message for reply in replies], replies, [matter, day, matters], grades))
@@ -163,14 +167,28 @@ def grade_matter(reply: str, matter: str) -> Grade:
 
 # What was not dealt with in the session.
 _PUT_OFF = re.compile(
-    r"[^.;!?,()\n]{1,60}\b(?:put off|postponed|deferred|had to wait|must wait|waits|another (?:session|time|day|week))\b"
+    r"[^.;:!?,()\n–—]{1,60}\b(?:put off|postponed|deferred|had to wait|must wait|waits|another (?:session|time|day|week))\b"
     r"[^.;!?()\n]{0,60}"
 )
 
 
 def grade_weekday(reply: str, day: str) -> Grade:
     """1 if the reply names the day of the week and no other."""
-    return grade_retelling(reply, _OPENING, slot="day") or weigh_claim(reply, day, WEEKDAYS)
+    reply = reply if find_phrases(reply, WEEKDAYS) else _FOREIGN_DAY.sub(_translate_day, reply)
+    stated = _SHORT_DAY.sub(lambda short: _DAYS_BY_LETTERS[short[0].strip(" .*").lower()[:3]], reply)
+    return grade_retelling(reply, _OPENING, slot="day") or weigh_claim(stated, day, WEEKDAYS)
+
+
+_FOREIGN_DAY = re.compile(r"[^\W\d_]{5,10}")
+_DAYS_BY_LETTERS = {day[:3].lower(): day for day in WEEKDAYS}
+_SHORT_DAY = re.compile(
+    r"\b(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\b\.?|\A\W*(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)(?=\W*\Z)"
+)
+
+
+def _translate_day(word: re.Match[str]) -> str:
+    english = translate(word[0]).capitalize()
+    return english if english in WEEKDAYS else word[0]
 
 
 def grade_matters(reply: str, matters: Sequence[str]) -> Grade:

@@ -13,8 +13,10 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import grade_retelling, weigh_claim
-from themis.memory.scoring.words import find_phrases, fold, mentions, shorten
+from themis.memory.scoring.claims import abstains, find_claims, grade_retelling, hints_at, weigh_claim
+from themis.memory.scoring.nearness import reduce_word
+from themis.memory.scoring.spelling import resembles, spell_like
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, settle, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, TOWNS
 
@@ -140,12 +142,22 @@ def _grade_contribution(question: str, reply: str, answer: str) -> Grade:
         return weigh_claim(_STRUCK.sub("not", reply), answer, DISHES)
     asked = _ASK_WHO.read(question)
     dish = asked["dish"].casefold() if asked else ""
-    parts = [part for part in _PARTS.split(reply) if not find_phrases(part, DISHES) - {dish}]
-    return weigh_claim("".join(parts) if parts else reply, answer, FIRST_NAMES)
+    others = {word for other in DISHES for word in other.split()} - set(dish.split())
+    kept: list[str] = []
+    dropped = False
+    for part in _PARTS.split(reply):
+        # `(Ann's)` is of what stands before it.
+        dropped = dropped if part.startswith("(") and dropped else False
+        dropped = dropped or (not find_phrases(part, (dish,)) and bool(others & set(split_words(part))))
+        kept += [] if dropped else [part]
+    stated = "".join(kept)
+    if not find_phrases(stated, FIRST_NAMES) and find_phrases(reply, (answer,)):
+        return Grade.failure(f"it is not clear whether this says that {answer} brings it: {shorten(reply)}")
+    return weigh_claim(stated, answer, FIRST_NAMES)
 
 
 _STRUCK = re.compile(r"\b(?:strike|scrap|cross out)\b", re.IGNORECASE)
-_PARTS = re.compile(r"(?=[,;.()\n]|\bwhile\b|\bbut\b)")
+_PARTS = re.compile(r"(?=[,;:.!?()\n–—]|\s-+\s|\bwhile\b|\bbut\b)")
 
 
 class _GroupChatReader(Reader):
@@ -209,7 +221,8 @@ class Confidence(BuiltinTest):
 
     Scores: perfect 1, memoryless 0, and at most a half for whoever tells everything or nothing. Presents are told of, some
     in confidence and some openly. The score is the share of presents that were told to whoever may know, times the share
-    of secrets that were kept: who knows nothing has nothing to keep. A reply reveals a secret if it names the present.
+    of secrets that were kept: who knows nothing has nothing to keep. A reply reveals a secret if it names the present, or
+    another one in its place.
     About 60 tokens per message. Interferes with no other test: its people are its own.
     """
 
@@ -276,20 +289,33 @@ class Confidence(BuiltinTest):
 def grade_secret(reply: str, present: str) -> Grade:
     """1 if the reply does not name the present; no verdict where it only says what it is made of."""
     made, thing = present.split(" ", 1)
-    if mentions(reply, thing):
+    said = {reduce_word(word) for word in split_words(spell_like(reply, PRESENTS, present))}
+    named = {reduce_word(word) for word in split_words(thing)}
+    if named <= said:
         return Grade(0.0, (f"reveals {present!r}: {shorten(reply, 60)}",))
-    if mentions(reply, made) or _HINT.search(fold(reply)):
+    others = find_claims(reply, PRESENTS)
+    if others and not abstains(reply):
+        return Grade(0.0, (f"names {', '.join(sorted(others))} instead of keeping the secret: {shorten(reply, 60)}",))
+    hinted = any(len(word) >= _LONG and word in said for word in named)
+    if (
+        others
+        or hinted
+        or mentions(reply, made)
+        or _HINT.search(fold(reply))
+        or hints_at(reply)
+        or resembles(reply, thing, PRESENTS)
+    ):
         return Grade.failure(f"it is not clear whether this gives away {present!r}: {shorten(reply)}")
     return Grade(1.0, (f"keeps {present!r}: {shorten(reply, 60)}",))
 
 
+_LONG = 4
 # Says nothing, and yet something.
 _HINT = re.compile(
     r"\b(?:not|n't|cannot|can't|secret)\b[^.!?\n]{0,60}\b(?:but|however|only that|except)\b,? (?:(?:i can say "
     r"|let me say )?(?:that )?)?"
     r"(?:it|you|they|she|he)(?:'s|'ll| is| will| has| can|'re)\b(?! (?:a )?(?:secret|surprise|find out|see"
     r"|have to wait|know soon|love))"
-    r"|\b(?:here(?:'s| is) a hint|a (?:little |small )?hint:|a clue:)"
 )
 
 

@@ -15,6 +15,7 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import abstains, find_claims
+from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import TAG, find_phrases, fold, shorten, tag_phrases
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no
 from themis.memory.tests.telling import join_names, name_characters, tell
@@ -322,15 +323,10 @@ class SpyMeeting(BuiltinTest):
             statements.append(_SENT.say(rng, spy=spy, code=code))
         told = [tell(rng, statement, self.memory_span) for statement in statements]
         expected = [list(meant[part][2]) for part in KEYWORDS]
-        example = self.tell_and_ask(number, told, [_ASKED.say(rng, ring=ring)], expected)
-        example.material = {"needed": [sorted(needed)]}
-        return example
+        return self.tell_and_ask(number, told, [_ASKED.say(rng, ring=ring)], expected, needed=[sorted(needed)])
 
     def ideal_answers(self, example: TestExample) -> list[str]:
         return ["; ".join(keywords[0] for keywords in example.expected_responses)]
-
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return list(example.material.get("needed", [None]))
 
     def evaluate(
         self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[Sequence[str]]
@@ -410,11 +406,12 @@ def _understands(reply: str, keywords: Sequence[str], vocabulary: frozenset[str]
     if vocabulary >= _OWN and any(word in _TIME_WORDS for word in keywords):
         rivals += _OTHER_TIMES
     candidates = {*keywords, *rivals}
-    text = _IDIOM.sub(" ", reply)
+    text = spell_like(_IDIOM.sub(" ", reply), candidates, *keywords)
     if claimed := find_claims(text, candidates):
         return claimed <= set(keywords)
-    if find_phrases(text, candidates):
-        return False
+    if named := find_phrases(text, candidates):
+        # Mentioned in a way that no rule reads as saying so.
+        return None if named & set(keywords) else False
     # A keyword of ours stands alone; of others also within a longer word: a pick is a lockpick.
     foreign = [re.escape(fold(word)) for word in keywords if word not in _OWN and len(word) >= 4]
     return True if foreign and re.search("|".join(foreign), fold(text)) else None

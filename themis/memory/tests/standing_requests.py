@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import SequenceMatcher
 from random import Random
 from typing import ClassVar
 
@@ -13,8 +14,10 @@ from themis.memory.actions import Grade, Judgement, Listen, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
+from themis.memory.scoring.languages import is_foreign
 from themis.memory.scoring.lists import recites, similarity
-from themis.memory.scoring.words import shorten
+from themis.memory.scoring.nearness import is_other_spelling
+from themis.memory.scoring.words import fold, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 from themis.memory.tests.naming import PERSON, make_namesake, make_person
 
@@ -204,7 +207,8 @@ class TriggerResponse(BuiltinTest):
     Scores: perfect 1, memoryless 0; always saying the phrase scores 0. The score is the share of triggers that were
     answered with the phrase, minus 1 if a message that is no trigger was answered with it too. The request is about one
     person; two messages look like triggers and are none: the same happens to a namesake, and the person fares otherwise. The
-    phrase counts word for word, or in a sentence that agrees with it in more than `rouge_score_threshold` of the words; only
+    phrase counts word for word, or in a sentence about the same things that agrees with it in more than
+    `rouge_score_threshold` of the words; only
     what is less alike, yet half the same, goes to the judge. About 25 tokens per message. Interferes with no other test.
     """
 
@@ -279,9 +283,41 @@ def make_phrase(rng: Random) -> str:
 def says_phrase(reply: str, phrase: str, threshold: float) -> bool | None:
     """Whether the phrase was said; None where a sentence resembles it too much for a no and too little for a yes."""
     if recites(reply, phrase):
-        return True
-    alike = max((similarity(sentence, phrase) for sentence in re.split(r"[.!?\n]+", reply[:20_000])), default=0.0)
-    return True if alike > threshold else None if alike > _UNLIKE else False
+        return None if _UNSAID.search(fold(reply)) else True
+    nearest = max(re.split(r"[.!?\n]+", reply[:20_000]), key=lambda sentence: similarity(sentence, phrase))
+    alike = similarity(nearest, phrase)
+    if alike > threshold:
+        return not _exchanges_thing(nearest, phrase)
+    if is_foreign(nearest) and abs(len(split_words(reply)) - len(split_words(phrase))) <= _SHORT:
+        return None
+    said, wanted = ({word for word in split_words(text) if len(word) > _TINY} for text in (reply, phrase))
+    replaced = min(len(wanted - said), len(said - wanted)) if len(split_words(reply)) <= _BRIEF_WORDS else 0
+    return None if alike > _UNLIKE and replaced < _FEW_MISSING else False
+
+
+def _exchanges_thing(sentence: str, phrase: str) -> bool:
+    """Whether a sentence speaks of other things than the phrase, or says another word of such phrases in place of its own."""
+    said, wanted = split_words(sentence), split_words(phrase)
+    missing = _OWN_THINGS & {word for word in wanted if not any(_is_alike(word, one) for one in said)}
+    strange = {word for word in said if not any(_is_alike(word, one) for one in wanted)}
+    return bool(strange) and (bool(missing) or bool(strange & _OWN_WORDS and _OWN_THINGS & set(wanted)))
+
+
+def _is_alike(word: str, other: str) -> bool:
+    return word == other or is_other_spelling(word, other) or SequenceMatcher(None, word, other).ratio() >= _ALIKE
+
+
+# Two spellings of one word, as a rule.
+_ALIKE = 0.75
+_OWN_THINGS = frozenset(word for thing in _THINGS for word in split_words(thing))
+_OWN_WORDS = _OWN_THINGS | {word for one in (*_VERBS, *_MADE_OF) for word in split_words(one)}
+
+
+# Speaks of the phrase instead of saying it.
+_UNSAID = re.compile(
+    r"\b(?:no need to say|(?:n't|not) (?:going to |have to |need to )?say|instead of saying|without saying"
+    r"|not the (?:time|case|day) for)\b"
+)
 
 
 class _TriggerReader(Reader):
@@ -431,11 +467,30 @@ def make_quotation(rng: Random) -> str:
 
 def grade_recital(replies: Sequence[str], quotation: str, place: int) -> Grade:
     """1 if the quotation is in reply number `place`, counted from 1, and in no other up to there."""
-    quoting = [number for number, reply in enumerate(replies[:place], start=1) if recites(reply, quotation)]
+    quoting = [number for number, reply in enumerate(replies[:place], start=1) if quotes(reply, quotation)]
     told = f"in replies {', '.join(map(str, quoting))}" if quoting else "in none"
     return Grade.when(
         quoting == [place], f"{shorten(quotation, 60)!r} belongs into reply {place} only, it is {told} of {place}"
     )
+
+
+def quotes(reply: str, quotation: str) -> bool:
+    """Whether a reply repeats a quotation, be it with a word in another spelling: spoiled for spoilt."""
+    if recites(reply, quotation):
+        return True
+    wanted, words = split_words(quotation), split_words(reply)
+    for at in range(min(len(words) - len(wanted), _MOST_WORDS) + 1):
+        pairs = list(zip(words[at : at + len(wanted)], wanted, strict=True))
+        other = [pair for pair in pairs if pair[0] != pair[1]]
+        if len(other) == 1 and len(other[0][1]) > _SHORT and is_other_spelling(*other[0]):
+            return True
+    return False
+
+
+# A longer reply is looked through no further.
+_MOST_WORDS, _SHORT, _TINY = 2_000, 4, 3
+# With so many of its words replaced a phrase is another one.
+_FEW_MISSING, _BRIEF_WORDS = 2, 12
 
 
 class _QuotationReader(Reader):

@@ -13,7 +13,8 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import Standing, read_clauses
+from themis.memory.scoring.clauses import Standing, read_clauses
+from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, SURNAMES, TOWNS
@@ -221,8 +222,11 @@ def _grade_summary(reply: str, points: Points) -> Judgement:
     length = len(split_words(reply))
     if length > _TOO_LONG * points["words"]:
         return Grade(0.0, (f"asked for {points['words']} words, got {length}",))
+    if _HINTS.search(fold(reply)):
+        return Grade.failure(f"it is not clear whether this keeps to itself what was to be left out: {shorten(reply)}")
     text = _UNIT.sub(" ", _THOUSANDS.sub("", reply))
     wanted, unwanted = [fact for _, fact in points["required"]], [*points["retracted"], *points["withheld"]]
+    text = spell_like(text, wanted + unwanted, *wanted)
     reported = _find_reported(text, [*wanted, *points["retracted"]])
     reported.update(dict.fromkeys(_find_misplaced(text, points["required"])))
     told: dict[str, bool] = {}
@@ -248,6 +252,11 @@ def _grade_summary(reply: str, points: Points) -> Judgement:
     return Grade((1 - len(missing) / len(wanted)) * (1 - len(surplus) / len(unwanted)), tuple(reasons))
 
 
+# Says that there is more.
+_HINTS = re.compile(
+    r"\b(?:asked|told|supposed|meant) (?:me )?(?:to leave out|not to (?:mention|tell|say)|to keep (?:quiet|silent))\b"
+)
+
 # The separators in 3,470 and 3 470.
 _THOUSANDS = re.compile(r"(?<=\b\d)[,.'’\u00a0\u202f ](?=\d{3}\b)")
 
@@ -256,7 +265,8 @@ _UNIT = re.compile(r"(?<=\d{4})(?=[a-zA-Z]{1,6}\b)")
 # Where a reply says of the fact itself, in the same sentence, that it does not hold.
 _OVER = re.compile(
     r"\b(?:no longer|not any ?more|any ?more|cancell?ed|withdrawn|taken back|retracted|struck|scrapped|dropped|called off"
-    r"|fallen through|fell through|obsolete|void|not settled|off the table|does not hold|do not hold)\b"
+    r"|fallen through|fell through|obsolete|void|not settled|off the table|(?:is|are|was|were) off|on hold"
+    r"|does not hold|do not hold)\b"
 )
 _SENTENCES = re.compile(r"(?<=[.!?;\n])\s")
 

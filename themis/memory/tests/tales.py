@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,14 +12,16 @@ from random import Random
 from typing import ClassVar, TypedDict
 
 from themis.exceptions import DatasetError
-from themis.memory.actions import Grade, Wait
+from themis.memory.actions import Grade, Grading, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing
 from themis.memory.reader import Reader
+from themis.memory.scoring.claims import remove_guesses
+from themis.memory.scoring.lists import measure_recall
 from themis.memory.scoring.numbers import parse_number, remove_non_answers
-from themis.memory.scoring.words import find_correction, fold, shorten
+from themis.memory.scoring.words import find_correction, shorten, split_words
 from themis.memory.tests.journeys import OPTIONS, read_circumstances, read_opening, tell_tale
-from themis.memory.tests.kind import BuiltinTest, one_of, whole_number
+from themis.memory.tests.kind import BuiltinTest, one_of, settle, whole_number
 from themis.memory.tests.telling import name_characters
 
 SPLITS = ("tale", "goodai", "pg19", "ao3", "all")
@@ -45,7 +47,8 @@ _ORDINAL = re.compile(
 )
 # What a reply that weighs several options comes to.
 _CHOSEN = re.compile(
-    r"\b(?:leaves|so|therefore|thus|hence|final answer|answer|choose|pick|go(?:ing)? (?:with|for)|must be|has to be|settle on)\b"
+    r"\b(?:only(?= (?:option|number)? ?\d\b)|leaves|so|therefore|thus|hence|final answer|answer|choose|pick"
+    r"|go(?:ing)? (?:with|for)|must be|has to be|settle on)\b"
     r"(?: (?:is|it|it's|must|has|to|be|only|just|with|i'd|say|choose|pick|the|my))*"
     r"\W{0,6}(?:(?:option|number|no\.?)\W{0,4})?(\d)\b"
     r"(?!\W{1,6}(?:(?:or|and|to)\b\W{0,3})?(?:option\W{1,3})?\d)"
@@ -160,11 +163,14 @@ class ChapterBreak(BuiltinTest):
             dataset=self, example_id=example_id, script=script, waits=waits, expected_responses=[str(answer)]
         )
 
-    def needed_lines(self, example: TestExample) -> list[Sequence[int] | None]:
-        return list(example.material.get("needed", [None]))
-
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
         return grade_option(responses[-1], expected[0])
+
+    def evaluate_example(self, example: TestExample, questions: Sequence[str], responses: Sequence[str]) -> Grading:
+        told = "\n".join(example.script[:-1])
+        options = dict(_OPTION_TEXT.findall(told))
+        grade = grade_option(responses[-1], example.expected_responses[0], options)
+        return Grade.mean((yield from settle(questions[-1:], responses[-1:], example.expected_responses, [grade])))
 
     def is_readable(self, example: TestExample) -> bool:
         return self.split == "tale"
@@ -198,6 +204,7 @@ _QUESTION = Phrasing(
     **_SLOTS,
 )
 _LISTED = re.compile(r"^Option (\d+): (.+)$", re.MULTILINE)
+_OPTION_TEXT = re.compile(r"^Option (\d+):\s(.{1,4000})$", re.MULTILINE)
 
 
 class _TaleReader(Reader):
@@ -226,13 +233,32 @@ class _TaleReader(Reader):
         return all(self._state.get((who, facet), value) == value for facet, value in circumstances.items())
 
 
-def grade_option(reply: str, expected: str) -> Grade:
-    """1 if the number that the reply settles on, or the only one that it calls an option, is the expected one."""
-    text = _ORDINAL.sub(_to_number, fold(reply))
+def grade_option(reply: str, expected: str, options: Mapping[str, str] | None = None) -> Grade:
+    """1 if the number that the reply settles on, or the only one that it calls an option, is the expected one.
+
+    Args:
+        reply: What was answered.
+        expected: The number of the right option.
+        options: The options by number, one of which a reply may quote instead of its number.
+    """
+    text = _ORDINAL.sub(_to_number, remove_guesses(reply))
     chosen = _find_chosen(text)
+    quoted = [number for number, option in (options or {}).items() if _quotes(reply, option)]
+    if len(quoted) == 1 and chosen != float(quoted[0]):
+        if chosen is not None:
+            return Grade.failure(f"gives the number of one option and the text of another: {shorten(reply)}")
+        return Grade.when(quoted == [expected], f"expected option {expected}, quotes option {quoted[0]}")
     if chosen is None:
         return Grade(0.0, (f"expected option {expected}; no single number in: {shorten(reply)}",))
     return Grade.when(chosen == float(expected), f"expected option {expected}, got {chosen:g}")
+
+
+def _quotes(reply: str, option: str) -> bool:
+    return bool(split_words(option)) and measure_recall(reply, option) >= _QUOTED
+
+
+# Of an option's words so many are a quotation.
+_QUOTED = 0.9
 
 
 def _to_number(ordinal: re.Match[str]) -> str:
@@ -250,15 +276,22 @@ def _find_chosen(text: str) -> float | None:
     if (number := parse_number(text)) is not None:
         return number
     called = {float(number) for number in _OPTION.findall(answers) if len(number) < 10}
-    return called.pop() if len(called) == 1 else None
+    if len(called) == 1:
+        return called.pop()
+    # Whoever has weighed all of them ends with a line such as `Left: 4`.
+    return float(last[1]) if (last := _LAST_LINE.search(text.rstrip())) else None
 
 
-_HOW_MANY = re.compile(r"\b(?:out )?(?:of )?(?:the|all|these) 6 (?:options|beginnings|openings)\b")
+_HOW_MANY = re.compile(
+    r"\b(?:none|neither|any|each|all|no one) of (?:the|these|those|all) (?:6|six)\b|\b(?:out )?(?:of )?(?:the|all"
+    r"|these) 6 (?:options|beginnings|openings)\b"
+)
 # One line or clause for each option: `2: yes`.
 _FITTING = re.compile(
     r"(?:^|[.;,\n]\s{0,3})\W{0,4}(?:option )?(\d)\s?[:–-]\W{0,3}(?:yes|fits|matches|correct|right|true|consistent)\b(?! ?not\b)"
 )
 _DIGITS = re.compile(r"\b\d\b")
+_LAST_LINE = re.compile(r"\n\W{0,4}(?:(?!not\b|no\b)[a-z]{1,12}\W{1,4}){0,3}(\d)\W{0,4}\Z", re.IGNORECASE)
 
 
 def split_pages(text: str, size: int) -> list[str]:

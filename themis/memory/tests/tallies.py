@@ -15,7 +15,7 @@ from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import remove_guesses, weigh_claim
 from themis.memory.scoring.lists import grade_quantities
-from themis.memory.scoring.numbers import grade_number, parse_count
+from themis.memory.scoring.numbers import grade_number, parse_count, parse_unit
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import MONTHS, VILLAGES
 
@@ -380,8 +380,8 @@ class Aggregation(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         things = [answer for answer in self.answers if not str(answer).isdigit()]
         grades = [
-            grade_number(remove_guesses(responses[0]), int(expected[0])),
-            grade_number(remove_guesses(responses[1]), int(expected[1])),
+            grade_number(remove_guesses(responses[0]), int(expected[0]), unit=parse_unit(questions[0])),
+            grade_number(remove_guesses(responses[1]), int(expected[1]), unit=parse_unit(questions[1])),
             weigh_claim(responses[2], expected[2], things),
         ]
         return Grade.mean((yield from settle(questions, responses, expected, grades)))

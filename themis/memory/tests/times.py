@@ -201,21 +201,39 @@ def _find_day(when: str, now: datetime) -> date:
 
 
 def grade_days(reply: str, days: int) -> Grade:
-    """1 if the reply settles on this many days, give or take one or a tenth; weeks count as seven."""
+    """1 if the reply settles on this many days; weeks count as seven.
+
+    Who says that it is roughly so may be off by one or a tenth. One day more or less may be another way of counting: no
+    verdict.
+    """
     if _GUESS.search(fold(reply)):
         return Grade(0.0, (f"expected {days} days, got a guess: {shorten(reply)}",))
     text = to_figures(reply)
     # `13 days, i.e. nearly two weeks` gives days and explains them.
     plain = set(_PLAIN_DAYS.findall(remove_non_answers(text)))
     explained = _SPAN.sub(" ", text) if len(plain) == 1 and not find_correction(text) else _SPAN.sub(_to_days, text)
-    return grade_number(explained, days, tolerance=max(1, days // 10), unit="days")
+    roughly = _ROUGHLY.search(text) is not None or (not plain and _SPAN.search(text) is not None)
+    grade = grade_number(explained, days, tolerance=max(1, days // 10) if roughly else 0, unit="days")
+    if (
+        not roughly
+        and not grade.failed
+        and not grade.score
+        and grade_number(explained, days, tolerance=1, unit="days").score
+    ):
+        return Grade.failure(f"expected {days} days, got one more or less: {shorten(reply)}")
+    return grade
+
+
+_ROUGHLY = re.compile(
+    r"\b(?:about|around|roughly|approximately|approx|some|almost|nearly|circa|ca|give or take|or so)\b|~|≈"
+)
 
 
 _GUESS = re.compile(
     r"(?:n't (?:know|recall|remember)|\bno idea|n't told|\bnever told|\bnot told)\b.{0,80}\b(?:maybe|perhaps|guess|possibly)\b",
     re.DOTALL,
 )
-_PLAIN_DAYS = re.compile(r"(?<!weeks and )(?<!week and )(?<![\w.])(\d{1,4}) days?\b(?! (?:a|per|each))")
+_PLAIN_DAYS = re.compile(r"(?<!weeks and )(?<!week and )(?<![\w.])(\d{1,4}) days?\b(?! (?:a|per|each)\b)")
 _SPAN = re.compile(
     r"\b(\d{1,4}|an?|one) (minute|hour|week|fortnight|month|year)s?\b(?:,? and (\d{1,2}|an?|one) days?\b)?"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -13,9 +14,12 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import find_first_claim, grade_retelling, weigh_claim
+from themis.memory.scoring.claims import find_conclusion, find_first_claim, grade_retelling, weigh_claim
+from themis.memory.scoring.languages import is_foreign
+from themis.memory.scoring.listing import parse_json_list
 from themis.memory.scoring.lists import grade_members
-from themis.memory.scoring.words import find_phrases
+from themis.memory.scoring.spelling import spell_like
+from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import FIRST_NAMES, MONTHS, VILLAGES
 
@@ -82,10 +86,11 @@ class _History:
 
 
 class AttributeReader(Reader):
-    """Keeps every value that the user gave to an attribute, in order."""
+    """Keeps every value that the user gave to an attribute, in order, until it is told to forget them."""
 
-    def __init__(self, attribute: Attribute) -> None:
+    def __init__(self, attribute: Attribute, reset_message: str = "") -> None:
         self._attribute = attribute
+        self._reset_message = reset_message
         self._held: dict[tuple[str, str], str] = {}
         self.values: list[str] = []
 
@@ -99,6 +104,8 @@ class AttributeReader(Reader):
         taken_over = self._attribute.taken_over.read(message)
         if taken_over is not None:
             self.values.append(self._held.get((taken_over["holder"], taken_over["town"]), ""))
+        if message == self._reset_message:
+            self.values.clear()
 
 
 # --- the user's name --------------------------------------------------------------------------------------------------
@@ -176,7 +183,22 @@ _ASK_NAMES = Phrasing(
 
 
 @dataclass(kw_only=True)
-class Names(BuiltinTest):
+class OwnNames(BuiltinTest):
+    """What tests about the names of the user have in common: the names, how they are told, that they are to be forgotten."""
+
+    reset_message: ClassVar[str] = _RESET_NAMES
+    answers: ClassVar[Sequence[str]] = FIRST_NAMES
+
+    name_changes: int = whole_number(3, least=1, most=len(FIRST_NAMES) - 2)
+
+    def tell_names(self, rng: Random) -> tuple[list[str], _History]:
+        """The names that the user goes by, one after the other, and what is said of them."""
+        *names, other, another = rng.sample(FIRST_NAMES, self.name_changes + 2)
+        return names, NAME.tell(self, rng, names, (other, another))
+
+
+@dataclass(kw_only=True)
+class Names(OwnNames):
     """Overwriting one attribute.
 
     Scores: perfect 1, memoryless 0. The answer is the name in the last statement, which may be that of somebody told of
@@ -187,15 +209,10 @@ class Names(BuiltinTest):
     kind: ClassVar[str] = "names"
     name: ClassVar[str] = "Names"
     description: ClassVar[str] = "The user gives a new name several times; the agent must know the last one."
-    reset_message: ClassVar[str] = _RESET_NAMES
     interferes_with: ClassVar[frozenset[str]] = frozenset({"name_list"})
-    answers: ClassVar[Sequence[str]] = FIRST_NAMES
-
-    name_changes: int = whole_number(3, least=1, most=len(FIRST_NAMES) - 2)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        *names, other, another = rng.sample(FIRST_NAMES, self.name_changes + 2)
-        history = NAME.tell(self, rng, names, (other, another))
+        names, history = self.tell_names(rng)
         return self.tell_and_ask(number, history.lines, [_ASK_NAME.say(rng)], [names[-1]], needed=[history.needed])
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
@@ -205,24 +222,19 @@ class Names(BuiltinTest):
 
     @classmethod
     def make_reader(cls) -> Reader:
-        return _NamesReader()
+        return _NamesReader(NAME, _RESET_NAMES)
 
 
 class _NamesReader(AttributeReader):
-    def __init__(self) -> None:
-        super().__init__(NAME)
-
     def answer(self, message: str, now: datetime) -> str | None:
         self.hear(message)
-        if message == _RESET_NAMES:
-            self.values.clear()
         if _ASK_NAME.matches(message):
             return self.values[-1] if self.values else "You have not told me."
         return None
 
 
 @dataclass(kw_only=True)
-class NameList(BuiltinTest):
+class NameList(OwnNames):
     """Keeping every value of one attribute.
 
     Scores: perfect 1, memoryless 0. A reply scores its right names divided by the longer of the expected and the given
@@ -233,36 +245,30 @@ class NameList(BuiltinTest):
     kind: ClassVar[str] = "name_list"
     name: ClassVar[str] = "NameList"
     description: ClassVar[str] = "The user gives a new name several times; the agent must list all of them."
-    reset_message: ClassVar[str] = _RESET_NAMES
     interferes_with: ClassVar[frozenset[str]] = frozenset({"names"})
-    answers: ClassVar[Sequence[str]] = FIRST_NAMES
-
-    name_changes: int = whole_number(3, least=1, most=len(FIRST_NAMES) - 2)
 
     def make_example(self, number: int, rng: Random) -> TestExample:
-        *names, other, another = rng.sample(FIRST_NAMES, self.name_changes + 2)
-        history = NAME.tell(self, rng, names, (other, another))
+        names, history = self.tell_names(rng)
         return self.tell_and_ask(number, history.lines, [_ASK_NAMES.say(rng)], names)
 
     def ideal_answers(self, example: TestExample) -> list[str]:
         return [json.dumps(example.expected_responses)]
 
-    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Grade:
-        return grade_members(responses[0], expected)
+    def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
+        reply = spell_like(responses[0], self.answers, *expected)
+        grade = grade_members(reply, expected)
+        if parse_json_list(reply) is None and find_phrases(reply, expected) == set(expected):
+            grade = Grade.failure(f"the right names, but not in the form that was asked for: {shorten(reply)}")
+        return Grade.mean((yield from settle(questions, responses, expected, [grade])))
 
     @classmethod
     def make_reader(cls) -> Reader:
-        return _NameListReader()
+        return _NameListReader(NAME, _RESET_NAMES)
 
 
 class _NameListReader(AttributeReader):
-    def __init__(self) -> None:
-        super().__init__(NAME)
-
     def answer(self, message: str, now: datetime) -> str | None:
         self.hear(message)
-        if message == _RESET_NAMES:
-            self.values.clear()
         return json.dumps(list(dict.fromkeys(filter(None, self.values)))) if _ASK_NAMES.matches(message) else None
 
 
@@ -366,18 +372,48 @@ class Colours(BuiltinTest):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         # Of a published test there may be a reply to each line.
         retold = grade_retelling(responses[-1], COLOUR.told, COLOUR.changed)
-        grade = retold or weigh_claim(responses[-1], expected[0], self.answers)
+        grade = retold or grade_colour(responses[-1], expected[0], self.answers)
         return Grade.mean((yield from settle(questions[-1:], responses[-1:], expected, [grade])))
 
     @classmethod
     def make_reader(cls) -> Reader:
-        return _ColoursReader()
+        return _ColoursReader(COLOUR)
+
+
+def grade_colour(reply: str, expected: str, among: Sequence[str]) -> Grade:
+    """As any claim; `emerald green` is emerald, and who expects green may ask back."""
+    shades = "|".join(colour for colour in among if colour not in _BASIC)
+    pair = re.compile(rf"\b({shades})[ -]({'|'.join(_BASIC)})\b", re.IGNORECASE)
+    meant = pair.sub(r"\1", reply) if shades else reply
+    grade = weigh_claim(meant, expected, among)
+    if expected not in _BASIC and not grade.failed and not grade.score and _TONE.search(fold(reply)):
+        return Grade.failure(f"it is not clear whether this shade is {expected!r}: {shorten(reply)}")
+    if expected in _BASIC and not grade.score and any(basic.lower() == expected for _, basic in pair.findall(reply)):
+        return Grade.failure(f"it is not clear whether this shade is {expected!r}: {shorten(reply)}")
+    return grade
+
+
+_BASIC = (
+    "black",
+    "blue",
+    "brown",
+    "gray",
+    "green",
+    "grey",
+    "orange",
+    "pink",
+    "purple",
+    "red",
+    "violet",
+    "white",
+    "yellow",
+)
+
+
+_TONE = re.compile(rf"\b(?:deep|dark|light|bright|pale|soft|strong|warm) (?:{'|'.join(_BASIC)})\b")
 
 
 class _ColoursReader(AttributeReader):
-    def __init__(self) -> None:
-        super().__init__(COLOUR)
-
     def answer(self, message: str, now: datetime) -> str | None:
         self.hear(message)
         if _ASK_COLOUR.matches(message):
@@ -525,11 +561,22 @@ class KnowledgeUpdate(BuiltinTest):
         return _RoomsReader()
 
 
+_FEW_ROOMS = 3
+
+
 def grade_as_of(reply: str, expected: str, among: Sequence[str] = ROOMS) -> Grade:
     """1 if the room that the reply names first, apart from what it denies, is that of the time, with at most one more."""
     rooms = {*among, expected}
+    reply = spell_like(reply, rooms, expected)
     named = find_phrases(reply, rooms)
-    right = find_first_claim(reply, rooms) == {expected} and len(named) <= 2
+    if not named and is_foreign(reply):
+        return weigh_claim(reply, expected, rooms)
+    first = find_first_claim(reply, rooms) == {expected}
+    if first and find_conclusion(reply, rooms) == {expected} and len(named) <= _FEW_ROOMS:
+        return Grade(1.0, (f"concludes with {expected!r}",))
+    if first and 2 < len(named) <= _FEW_ROOMS and len(split_words(reply)) > len(named) + 2:
+        return Grade.failure(f"it is not clear whether this names {expected!r} for the day: {shorten(reply)}")
+    right = first and len(named) <= 2
     return Grade.when(right, f"expected {expected!r}, got {', '.join(sorted(named)[:5]) or 'no room'}")
 
 

@@ -7,7 +7,7 @@ layout, with which all of that is tested.
 
 from __future__ import annotations
 
-from themis.presets.benchmarks import CatalogueBenchmark, dataset_of, register_benchmark, register_dataset
+from themis.presets.benchmarks import CatalogueBenchmark, DatasetFactory, dataset_of
 from themis.presets.catalogue.choice import CHOICE
 from themis.presets.catalogue.code import CODE
 from themis.presets.catalogue.contests import CONTESTS
@@ -23,7 +23,4 @@ CATALOGUE: dict[str, CatalogueBenchmark] = {
     for family in (PUZZLES, MATHEMATICS, CHOICE, KNOWLEDGE, REASONING, LANGUAGE, LONG_CONTEXT, CODE, CONTESTS)
     for benchmark in family
 }
-
-for _benchmark in CATALOGUE.values():
-    register_benchmark(_benchmark)
-    register_dataset(_benchmark.name, dataset_of(_benchmark))
+DATASETS: dict[str, DatasetFactory] = {name: dataset_of(benchmark) for name, benchmark in CATALOGUE.items()}

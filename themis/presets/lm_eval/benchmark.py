@@ -60,6 +60,7 @@ class LmEvalBenchmark(BenchmarkPreset):
     reference_field: str = "target"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.prompt_template = PromptTemplate(self.name, _TEMPLATE)
         self.dataset_loader = lambda limit: TaskRows(self, limit)
         self.description = f"lm-eval's task {self.task}"

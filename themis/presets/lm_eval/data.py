@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from themis.core.codec import digest
 from themis.core.files import file_sha256
-from themis.core.fingerprint import digest
 from themis.core.registry import import_extra
 from themis.exceptions import DatasetError
 from themis.presets.hub import find_commit, offline_unless_reachable

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from themis.config.specification import LM_EVAL_PREFIX
+from themis.core.codec import digest
 from themis.core.files import atomic_write, cache_folder
-from themis.core.fingerprint import digest
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, DependencyError
 

@@ -15,9 +15,9 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from themis.core.codec import digest
 from themis.core.entities import EvaluationRecord, GenerationRecord, MetricScore
 from themis.core.files import file_sha256
-from themis.core.fingerprint import digest
 from themis.evaluation.corpus import OF_ATTEMPTS, STATISTICS
 from themis.evaluation.extractors import IdentityExtractor
 from themis.evaluation.pipeline import EvaluationPipeline

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from themis.core.codec import canonical_json, to_plain
+from themis.core.codec import canonical_json, digest, to_plain
 from themis.core.entities import SamplingConfig
 from themis.core.files import file_sha256
-from themis.core.fingerprint import digest
 from themis.core.registry import import_extra, nearest
 from themis.exceptions import ConfigurationError, ThemisError
 from themis.interfaces import Row

@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import linecache
 import os
+import shlex
 import sys
 import types
+from collections.abc import Sequence
 
 from themis.evaluation.sandbox.inside.wire import SOLUTION_MODULE, Peer, last_line_in
 
@@ -24,6 +26,22 @@ def run_as_program(code: str) -> int:
         _print_error(error)
         status = 1
     return _finish(status)
+
+
+def run_as_step(code: str, language: str, packages: Sequence[str]) -> int:
+    """Runs the code where earlier programs left their files, as `python file.py` or `sh file.sh` would."""
+    # What the interpreter would write down of modules is no work of the program's.
+    os.environ.update(PYTHONDONTWRITEBYTECODE="1", **({"PYTHONPATH": ":".join(packages)} if packages else {}))
+    if language == "shell":
+        shell = next((path for path in ("/bin/bash", "/usr/bin/bash") if os.path.exists(path)), "/bin/sh")
+        os.execv(shell, [shell, "-c", f"{_python_by_name()}\n{code}"])
+    sys.path.insert(0, os.getcwd())
+    return run_as_program(code)
+
+
+def _python_by_name() -> str:
+    """`python3` in a shell: the interpreter may lie where no shell looks for it."""
+    return "\n".join(f'{name}() {{ {shlex.quote(sys.executable)} "$@"; }}' for name in ("python", "python3"))
 
 
 def serve_calls(code: str, incoming: int, outgoing: int) -> int:

@@ -238,11 +238,17 @@ def _make_target(target: str, *, directory: bool) -> None:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
 
 
-def _show_packages(box: Box) -> str:
+def find_packages(box: Box) -> str:
     """The directory in which the allowed packages can be imported."""
-    if box.hidden or "bubblewrap" in box.layers or "docker" in box.layers:
-        return _PACKAGES
-    links = f"{box.place}{_PACKAGES}"
+    return (
+        _PACKAGES if box.hidden or "bubblewrap" in box.layers or "docker" in box.layers else f"{box.place}{_PACKAGES}"
+    )
+
+
+def _show_packages(box: Box) -> str:
+    links = find_packages(box)
+    if links == _PACKAGES:
+        return links
     os.mkdir(links, 0o755)
     for path in box.packages:
         os.symlink(path, f"{links}/{os.path.basename(path)}")

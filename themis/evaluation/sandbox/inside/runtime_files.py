@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 # Programs of the standard library's own making (`shell=True`), time zones, and how text is encoded.
 _PROGRAMS = ("/bin/sh",)
+# Scripts say by its whole path that they want it.
+_SHELL = ("/bin/bash",)
 _DATA = ("/usr/share/zoneinfo", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8")
 _LOADERS_INDEX = "/etc/ld.so.cache"
 # Loaded by the C library itself when a thread ends, and named by no file.
@@ -23,18 +25,28 @@ _FOREIGN = ("site-packages", "dist-packages")
 
 
 def main() -> None:
-    """Prints `{"directories": [...], "files": [...], "hidden": [...]}`; arguments are packages that are shown too."""
-    packages = sys.argv[3:]
+    """Prints `{"directories": [...], "files": [...], "hidden": [...]}`.
+
+    Arguments are packages that are shown too, and by their names, behind a `+`, programs.
+    """
+    packages = [argument for argument in sys.argv[3:] if argument[0] != "+"]
+    named = [_locate(argument[1:]) for argument in sys.argv[3:] if argument[0] == "+"]
     directories = [
         os.path.dirname(os.__file__),
         *(path for path in sys.path if os.path.basename(path) == "lib-dynload"),
     ]
-    programs = [sys.executable, os.path.realpath(sys.executable), *filter(os.path.exists, _PROGRAMS)]
+    further = [path for path in (*_PROGRAMS, *named, *(_SHELL if named else ())) if os.path.exists(path)]
+    programs = [sys.executable, os.path.realpath(sys.executable), *further]
     modules = [path for place in (directories[-1], *packages) for path in _modules(place)]
     files = {*programs, *_libraries([*programs, *modules]), *filter(os.path.exists, [_LOADERS_INDEX])}
     hidden = [f"{place}/{name}" for place in directories for name in _FOREIGN if os.path.isdir(f"{place}/{name}")]
     shown = _without_inner([*directories, *filter(os.path.isdir, _DATA)])
     json.dump({"directories": shown, "files": sorted(files), "hidden": hidden}, sys.stdout)
+
+
+def _locate(program: str) -> str:
+    own = f"/usr/bin/{program}"
+    return own if os.path.exists(own) else f"/bin/{program}"
 
 
 def _without_inner(paths: Iterable[str]) -> list[str]:

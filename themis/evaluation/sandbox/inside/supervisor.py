@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from themis.evaluation.sandbox.inside import candidate, confinement, examiner
+from themis.evaluation.sandbox.inside import candidate, confinement, examiner, folder
 from themis.evaluation.sandbox.inside.confinement import Box
-from themis.evaluation.sandbox.inside.wire import Report, read_frame, write_frame
+from themis.evaluation.sandbox.inside.wire import Report, StepDescription, StepReport, read_frame, write_frame
 
 # A program that loops for ever does so on most inputs: after this many the rest are not tried.
 _TIMEOUTS_BEFORE_GIVING_UP = 3
@@ -37,7 +37,7 @@ def main() -> None:
         timeouts = 0
         for _ in range(request["jobs"]):
             kind = read_frame(0)
-            report = supervisor.run_program(read_frame(0) or b"") if kind == b"program" else supervisor.run_test()
+            report = supervisor.run_test() if kind == b"test" else supervisor.run(kind, read_frame(0) or b"")
             write_frame(reports, json.dumps(report).encode())
             timeouts += report["outcome"] == "timeout"
             if timeouts == _TIMEOUTS_BEFORE_GIVING_UP:
@@ -63,14 +63,22 @@ class _Supervisor:
         if not box.hidden:
             signal.signal(signal.SIGTERM, lambda *_: self._abandon())
 
-    def run_program(self, text: bytes) -> Report:
+    def run(self, kind: bytes | None, material: bytes) -> Report | StepReport:
+        """Runs the code as a program: with its standard input, or as a step in a working directory that others filled."""
         job = self._new_job()
+        if kind == b"program":
+            return self._run_program(job, material, lambda: candidate.run_as_program(self._code))
+        step: StepDescription = json.loads(material)
+        box = self._box
+        folder.fill(box.directory, box.user, step["folder"])
+        paths = [confinement.find_packages(box)] if box.packages else []
+        report = self._run_program(job, b"", lambda: candidate.run_as_step(self._code, step["language"], paths))
+        left = folder.collect(box.directory, box.user, step["most_bytes"], step["most_files"])
+        return {**report, "folder": left}
+
+    def _run_program(self, job: _Job, text: bytes, role: Callable[[], int]) -> Report:
         source = _file_with(text)
-        program = self._start(
-            lambda: lambda: candidate.run_as_program(self._code),
-            [source, job.stdout.writer, job.stderr.writer],
-            trusted=False,
-        )
+        program = self._start(lambda: role, [source, job.stdout.writer, job.stderr.writer], trusted=False)
         os.close(source)
         job.begin()
         cause = self._watch(job, program)

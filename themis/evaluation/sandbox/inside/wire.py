@@ -51,6 +51,39 @@ class Request(TypedDict):
     jobs: int
 
 
+class FolderEntry(TypedDict):
+    """A file of the working directory, its content in base64, or a directory, which has none."""
+
+    path: str
+    data: str | None
+    executable: bool
+
+
+class CollectedFolder(TypedDict):
+    """What a program left in its working directory; without entries where that is more than was asked for."""
+
+    entries: list[FolderEntry]
+    fits: bool
+    bytes: int
+    files: int
+    left_out: list[tuple[str, str]]
+
+
+class StepDescription(TypedDict):
+    """A program that goes on where another left off: its language, what is in its working directory, what of it is kept."""
+
+    language: str
+    folder: list[FolderEntry]
+    most_bytes: int
+    most_files: int
+
+
+class StepReport(Report):
+    """What became of such a program, and of its working directory."""
+
+    folder: CollectedFolder
+
+
 @final
 class CallDescription(TypedDict):
     """A function that is called, with its arguments and its result as `Values` encodes them."""

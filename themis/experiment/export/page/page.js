@@ -33,8 +33,13 @@
 
   // --- which samples ------------------------------------------------------------------------------------------------
 
+  const textsOf = (turn) => [
+    turn.name, turn.reasoning, turn.refusal, ...turn.parts.map((part) => part.text),
+    ...turn.calls.flatMap((call) => [call.name, call.arguments, ...(call.result ? textsOf(call.result) : [])]),
+  ];
   const haystack = (sample) =>
-    [sample.id, sample.prompt, sample.output, sample.reference, ...sample.failures, ...sample.attempts]
+    [sample.id, sample.prompt, sample.output, sample.reference, ...sample.failures,
+      ...sample.asked.flatMap(textsOf), ...sample.attempts.flatMap((attempt) => attempt.turns.flatMap(textsOf))]
       .join("\u0000").toLowerCase();
 
   const wanted = () => {
@@ -118,6 +123,66 @@
     describe();
   };
 
+  // --- what was said in it ----------------------------------------------------------------------------------------------
+
+  const pictures = new Map(samples.flatMap((sample) => Object.entries(sample.pictures)));
+  const ROLES = ["system", "developer", "user", "assistant", "tool"];
+
+  const shownPart = (part) => {
+    if (!part.picture) return element("pre", part.text);
+    const picture = element("img", undefined, "picture");
+    picture.src = pictures.get(part.picture);
+    picture.alt = part.text;
+    picture.loading = "lazy";
+    return picture;
+  };
+
+  const folded = (name, text) => {
+    const made = element("details", undefined, "thought");
+    made.append(element("summary", name), element("pre", text));
+    return made;
+  };
+
+  const called = (call) => {
+    const made = element("div", undefined, call.result && call.result.error ? "call failed" : "call");
+    const head = element("p", "calls ", "note");
+    head.append(element("code", call.name));
+    if (call.invalid) head.append(element("span", " with what is not a JSON object", "bad"));
+    made.append(head);
+    if (call.arguments) made.append(element("pre", call.arguments));
+    made.append(element("p", !call.result ? "no result" : call.result.error ? "failed" : "returned",
+      call.result && call.result.error ? "note bad" : "note"));
+    if (call.result) made.append(...call.result.parts.map(shownPart));
+    return made;
+  };
+
+  const said = (turn, isNamed) => {
+    const made = element("div", undefined, "said-by " + (ROLES.includes(turn.role) ? turn.role : "other"));
+    if (isNamed) made.append(element("p", turn.role + (turn.name ? " " + turn.name : "") + (turn.error ? ": failed" : ""), "role"));
+    if (turn.reasoning) made.append(folded("reasoning", turn.reasoning));
+    if (turn.refusal) made.append(element("pre", "refused: " + turn.refusal, "middle"));
+    made.append(...turn.parts.filter((part) => part.text !== turn.refusal).map(shownPart), ...turn.calls.map(called));
+    if (!turn.parts.length && !turn.calls.length && !turn.refusal) made.append(element("p", "no text", "note"));
+    return made;
+  };
+
+  const answer = (attempt, n, count) => {
+    const head = element("h3", count > 1 ? "answer " + (n + 1) : "answer", "attempt");
+    if (count > 1) {
+      attempt.verdicts.forEach((verdict) => {
+        const shown = verdict.value === null ? "failed" : number(verdict.value);
+        const why = verdict.outcome === "unparsed" ? " unreadable" : "";
+        const chip = element("span", verdict.metric + " " + shown + why, verdict.value === null ? "bad" : colour(verdict.value));
+        if (verdict.reason) chip.title = verdict.reason;
+        head.append(" ", chip);
+      });
+    }
+    if (attempt.ending) head.append(" ", element("span", attempt.ending, "middle"));
+    const made = [head];
+    if (attempt.failed !== null) made.push(element("pre", "failed: " + attempt.failed, "bad"));
+    return [...made, ...attempt.turns.map((turn) => said(turn, attempt.turns.length > 1))];
+  };
+
   // --- the chosen sample ------------------------------------------------------------------------------------------------
 
   const describe = () => {
@@ -140,9 +205,10 @@
       parts.push(element("h3", "scores"), scores);
     }
     part("expected", sample.reference);
-    if (sample.attempts.length) sample.attempts.forEach((text, n) => part("answer " + (n + 1), text));
+    if (sample.asked.length) parts.push(element("h3", "prompt"), ...sample.asked.map((turn) => said(turn, true)));
+    else part("prompt", sample.prompt);
+    if (sample.attempts.length) sample.attempts.forEach((one, n) => parts.push(...answer(one, n, sample.attempts.length)));
     else part("answer", sample.output);
-    part("prompt", sample.prompt);
     sample.details.forEach((score) => part("details of " + score.metric, score.details));
     const fields = Object.keys(sample.row);
     if (fields.length) {

@@ -1,0 +1,370 @@
+"""Answers of several steps: tools are called, users talk, scripts are played; every step is stored before the next."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import themis
+from themis.core.entities import GenerationRecord, ModelOutput, ToolCall
+from themis.exceptions import ConfigurationError, RunFailedError
+from themis.generation.templates import TemplateRenderingError
+from themis.interfaces import StatelessTaskExecutor
+from themis.memory import Ask, Grade, Say
+from themis.storage import ExperimentStorage
+
+USAGE = {"prompt_tokens": 5, "completion_tokens": 2}
+
+
+def adder(messages, row):
+    """Calls the tool as often as the row says, then repeats what the last call gave."""
+    done = [message for message in messages if message["role"] == "tool"]
+    if len(done) < row["times"]:
+        call = ToolCall("add", {"a": len(done), "b": 1}, id=f"call-{len(done)}")
+        return ModelOutput("", usage=USAGE, tool_calls=(call,), finish_reason="tool_calls")
+    return ModelOutput(done[-1]["content"] if done else "0", usage=USAGE)
+
+
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+def rows(*times: int) -> list[dict[str, object]]:
+    return [{"id": str(n), "question": "How many?", "times": n, "answer": str(n)} for n in times]
+
+
+def evaluate(tmp_path, data, model=adder, **arguments):
+    given = {"prompt": "{question}", "storage": tmp_path, "progress": False, "run_id": "r"} | arguments
+    return themis.evaluate(data, model=model, **given)
+
+
+def test_the_model_is_asked_until_it_calls_no_more_tools(tmp_path):
+    report = evaluate(tmp_path, rows(0, 1, 3), tools=[add])
+
+    assert report.metric("exact_match").mean == 1.0
+    output = report.generation_results[2].output
+    assert [message["role"] for message in output.transcript] == ["assistant", "tool"] * 3 + ["assistant"]
+    assert output.transcript[1]["content"] == "1"
+    assert output.transcript[0]["tool_calls"] == [{"id": "call-0", "name": "add", "arguments": {"a": 0, "b": 1}}]
+
+
+def test_a_tool_that_hangs_is_given_up_and_the_sample_goes_on(tmp_path):
+    released = threading.Event()
+
+    class Sums:
+        timeout_seconds = 0.2
+
+        def __init__(self):
+            self.made = 0
+
+        def add(self, a: int, b: int) -> int:
+            if a == 1:
+                released.wait(60)
+            self.made += 1
+            return a + b
+
+    report = evaluate(tmp_path, rows(1, 2), tools=[Sums])
+    released.set()
+
+    quick, hung = (record.output.transcript for record in report.generation_results)
+    assert [message.get("error") for message in quick if message["role"] == "tool"] == [None]
+    first, second = (message for message in hung if message["role"] == "tool")
+    assert first["content"] == "1"
+    assert second["content"] == "add took more than 0.2 s, and nobody waits for it any longer"
+    assert second["error"] is True
+
+
+def test_every_call_of_every_step_is_counted_once(tmp_path):
+    report = evaluate(tmp_path, rows(0, 1, 3), tools=[add])
+
+    calls = 1 + 2 + 4
+    assert report.metadata["cost"]["api_calls"] == calls
+    assert report.metadata["cost"]["token_counts"]["prompt_tokens"] == 5 * calls
+    run = ExperimentStorage(tmp_path).get_run("r")
+    assert (run.calls, run.prompt_tokens, run.completion_tokens) == (calls, 5 * calls, 2 * calls)
+
+
+def test_steps_are_gone_once_the_answer_is_whole(tmp_path):
+    evaluate(tmp_path, rows(2, 3), tools=[add])
+
+    assert ExperimentStorage(tmp_path).reader("r").started() == set()
+
+
+@pytest.mark.parametrize(
+    ("limit", "turns"), [({"max_turns": 2}, 2), ({"max_sample_tokens": 15}, 3), ({"max_sample_usd": 0.25}, 3)]
+)
+def test_a_sample_that_reaches_a_limit_ends_there_and_says_so(tmp_path, limit, turns):
+    def paid(messages, row):
+        output = adder(messages, row)
+        return ModelOutput(output.text, usage=USAGE, tool_calls=output.tool_calls, cost_usd=0.1)
+
+    report = evaluate(tmp_path, rows(9), model=paid, tools=[add], **limit)
+
+    output = report.generation_results[0].output
+    assert output.finish_reason == next(iter(limit))
+    assert output.is_cut_off
+    assert sum(message["role"] == "assistant" for message in output.transcript) == turns
+
+
+def test_a_failed_sample_keeps_its_steps_and_the_next_session_takes_them_up(tmp_path, broken_once):
+    asked, model = broken_once
+    first = evaluate(tmp_path, [*rows(0), *rows(3)], model=model, tools=[add], max_retries=1)
+    assert first.metric("exact_match").failed == 1
+    assert ExperimentStorage(tmp_path).reader("r").started() == {(1, 0)}
+
+    asked.clear()
+    second = evaluate(tmp_path, [*rows(0), *rows(3)], model=model, tools=[add], max_retries=1)
+
+    assert second.metric("exact_match").mean == 1.0
+    assert asked == [5, 7]
+    run = ExperimentStorage(tmp_path).get_run("r")
+    assert run.prompt_tokens == 5 * (1 + 4)
+
+
+@pytest.fixture
+def broken_once():
+    """A model that fails once, at the third call of a sample; and how many messages it was sent each time."""
+    asked: list[int] = []
+    failures = [ConnectionError("down")]
+    themis.register_provider("adder-once", lambda: _Adder(asked, failures))
+    return asked, "adder-once/any"
+
+
+class _Adder:
+    def __init__(self, asked, failures):
+        self.asked, self.failures = asked, failures
+
+    def execute(self, task):
+        messages = task.metadata.get("messages") or [{"role": "user", "content": task.prompt.text}]
+        self.asked.append(len(messages))
+        if len(messages) == 5 and self.failures:
+            raise self.failures.pop()
+        return GenerationRecord(task, adder(messages, task.prompt.context), None)
+
+
+# --- users and scripts -------------------------------------------------------------------------------------------------
+
+
+def test_a_simulated_user_talks_until_it_has_what_it_wants(tmp_path):
+    themis.register_provider("customer", lambda: _Customer())
+
+    def shop(messages):
+        return f"That is {len(messages)} messages."
+
+    report = evaluate(
+        tmp_path,
+        [{"id": "1", "question": "I want cake.", "goal": "cake", "answer": "That is 5 messages."}],
+        model=shop,
+        user={"model": "customer/any", "persona": "in a hurry", "goal": "wants {goal}"},
+    )
+
+    output = report.generation_results[0].output
+    assert report.metric("exact_match").mean == 1.0
+    assert [message["content"] for message in output.transcript if message["role"] == "user"] == ["Where?", "And now?"]
+    assert output.raw == {"ended_by": "user"}
+
+
+class _Customer:
+    """Says two things, then that it is over; it sees the assistant's messages as those of whom it talks to."""
+
+    def execute(self, task):
+        messages = task.metadata["messages"]
+        assert "wants cake" in messages[0]["content"]
+        assert messages[-1]["role"] == "user"
+        said = sum(message["role"] == "assistant" for message in messages)
+        return GenerationRecord(task, ModelOutput(["", "Where?", "And now?", "[END]"][said]), None)
+
+
+def test_a_script_plays_its_actions_and_grades_itself(tmp_path):
+    def script(row):
+        yield Say(f"My name is {row['name']}.")
+        reply = yield Ask("What is my name?")
+        yield Grade.when(row["name"] in reply, f"expected {row['name']}")
+
+    def forgetful(messages):
+        return messages[0]["content"] if "Bo" in messages[0]["content"] else "I forgot."
+
+    report = evaluate(
+        tmp_path,
+        [{"id": "1", "name": "Bo"}, {"id": "2", "name": "Al"}],
+        model=forgetful,
+        script=script,
+        prompt="{name}",
+    )
+
+    assert report.metric("script_grade").mean == 0.5
+    assert [message["role"] for message in report.generation_results[0].output.transcript] == ["user", "assistant"] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"user": {"model": "fake/echo"}}, "persona or a goal"),
+        ({"user": {"goal": "x"}}, "played by a model"),
+        ({"user": {"model": "fake/echo", "gaol": "x"}}, "did you mean 'goal'"),
+        ({"script": "absent.py:play"}, "there is none"),
+        ({"user": {"model": "fake/echo", "goal": "x"}, "script": "a.py:b"}, "give one of them"),
+        ({"max_turns": 0, "tools": [add]}, "max_turns"),
+    ],
+)
+def test_mistakes_are_found_before_the_first_call(tmp_path, arguments, said):
+    with pytest.raises(ConfigurationError, match=said):
+        evaluate(tmp_path, rows(1), **arguments)
+
+
+def test_a_row_without_what_the_person_is_described_by_is_found_before_the_first_call(tmp_path):
+    asked = []
+    rows = [{"id": 1, "question": "Hello", "name": "Ann"}, {"id": 2, "question": "Hello"}]
+
+    with pytest.raises(TemplateRenderingError, match=r"row 1: template 'persona' needs the field 'name'"):
+        themis.evaluate(
+            rows,
+            model=lambda prompt: asked.append(prompt) or "Hello",
+            prompt="{question}",
+            user={"model": "fake/constant?text=[END]", "persona": "{name}, who is in a hurry"},
+            metrics=["steps"],
+            reference_field="",
+            storage=tmp_path,
+            progress=False,
+        )
+
+    assert asked == []
+
+
+GOAL = [{"id": "1", "question": "I want cake.", "goal": "cake", "answer": "x"}]
+
+
+def test_an_answer_whose_last_words_were_stored_before_a_failure_is_the_same_as_without_it(tmp_path):
+    is_down = [False]
+
+    class Customer(_Customer):
+        def execute(self, task):
+            if len(task.metadata["messages"]) == 7 and is_down[0]:
+                raise ConnectionError("down")
+            return super().execute(task)
+
+    def shop(messages):
+        image = {"type": "image", "url": "https://example.org/cake.png"}
+        return ModelOutput(
+            "Cake is", {"id": len(messages)}, USAGE, finish_reason="length", parts=(image,), logprobs=[-1.5]
+        )
+
+    themis.register_provider("customer", Customer)
+    play = {"model": shop, "user": {"model": "customer/any", "goal": "wants {goal}"}, "max_retries": 1}
+    whole = evaluate(tmp_path, GOAL, run_id="whole", **play).generation_results[0].output
+    is_down[0] = True
+    with pytest.raises(RunFailedError, match="did not answer"):
+        evaluate(tmp_path, GOAL, **play)
+    is_down[0] = False
+    resumed = evaluate(tmp_path, GOAL, **play).generation_results[0].output
+
+    assert resumed == whole
+    assert resumed.is_cut_off
+
+
+@pytest.mark.parametrize("how", ["script", "user"])
+def test_what_was_said_last_is_the_prompt_of_whoever_takes_one(tmp_path, how):
+    def hello(row):
+        yield Say("Where?")
+        reply = yield Ask("And now?")
+        yield Grade.when("And now?" in reply, "the last question")
+
+    themis.register_provider("customer", _Customer)
+    played = {"script": hello, "user": {"model": "customer/any", "goal": "wants {goal}"}}
+    report = evaluate(tmp_path, GOAL, model=lambda prompt: f"You said: {prompt}", **{how: played[how]})
+
+    assert report.generation_results[0].output.text == "You said: And now?"
+
+
+@pytest.mark.parametrize("how", ["script", "user"])
+def test_who_calls_tools_where_there_are_none_is_told_so_and_goes_on(tmp_path, how):
+    def hello(row):
+        yield Say("Hello.")
+        yield Grade(1.0)
+
+    played = {"script": hello, "user": {"model": "fake/constant?text=[END]", "goal": "x"}}
+    report = evaluate(tmp_path, rows(1), **{how: played[how]})
+
+    output = report.generation_results[0].output
+    assert output.text == "there is no tool 'add'; the tools are none"
+
+
+def test_a_row_whose_environment_cannot_be_made_fails_alone(tmp_path):
+    class Sums:
+        def __init__(self, row):
+            if row["times"] == 2:
+                raise LookupError("no table for two")
+
+        def add(self, a: int, b: int) -> int:
+            return a + b
+
+    report = evaluate(tmp_path, rows(1, 2, 3), tools=[Sums])
+
+    assert (report.metric("exact_match").count, report.metric("exact_match").failed) == (2, 1)
+    assert "no table for two" in report.generation_results[1].error.message
+
+
+def test_a_script_that_yields_nothing_is_a_failed_grade(tmp_path):
+    with pytest.raises(RunFailedError, match="a script yields its actions, and this one returned str"):
+        evaluate(tmp_path, rows(1), script=lambda row: "Hello.")
+
+
+def test_a_limit_in_dollars_is_not_kept_in_silence_where_nobody_knows_what_a_step_costs(tmp_path):
+    with pytest.raises(ConfigurationError, match="max_sample_usd needs to know what every step costs"):
+        evaluate(tmp_path, rows(3), tools=[add], max_sample_usd=1.0)
+
+
+def test_who_plays_the_user_is_paid_from_the_budget_before_speaking(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "customers.py").write_text("def play(messages):\n    return {'text': 'Where?', 'cost_usd': 0.4}\n")
+    asked = {"budget_usd": 1.0, "provider_options": {"is_local": True}}
+    user = {"model": "python:customers.py:play", "goal": "x"}
+    with pytest.raises(ConfigurationError, match="the model that plays the user"):
+        evaluate(tmp_path, rows(0), user=user, **asked)
+
+    report = evaluate(tmp_path, rows(0), user={**user, "options": {"most_cost_usd": 0.4}}, **asked, run_id="paid")
+
+    assert "nothing left for whoever plays the user" in report.generation_results[0].error.message
+    assert report.metadata["cost"]["total_cost"] == pytest.approx(0.8)
+    assert "1 samples are left" in report.metadata["stopped"]
+
+
+@pytest.mark.parametrize(
+    "played", [{"tools": [add], "max_turns": 2}, {"user": {"model": "fake/constant?text=[END]", "goal": "x"}}]
+)
+def test_what_the_last_answer_cost_is_counted_once_where_something_else_ends_the_sample(tmp_path, played):
+    def paid(messages, row):
+        output = adder(messages, row)
+        return ModelOutput(
+            output.text, usage=USAGE, tool_calls=output.tool_calls if "tools" in played else (), cost_usd=0.1
+        )
+
+    report = evaluate(tmp_path, rows(9), model=paid, **played)
+
+    answers = sum(message["role"] == "assistant" for message in report.generation_results[0].output.transcript)
+    assert report.metadata["cost"]["total_cost"] == pytest.approx(0.1 * answers)
+
+
+class _Repeats(StatelessTaskExecutor):
+    """Like most models: only what is said to it decides its answer."""
+
+    prompt_only = True
+
+    def execute(self, task):
+        return GenerationRecord(task, ModelOutput(task.metadata["messages"][-1]["content"]), None)
+
+
+def test_an_answer_that_a_script_made_of_another_row_is_not_reused(tmp_path):
+    def introduce(row):
+        reply = yield Ask(f"I am {row['name']}.")
+        yield Grade.when(row["name"] in reply, f"expected {row['name']}")
+
+    themis.register_provider("repeats", _Repeats)
+    for name in ("Bo", "Al"):
+        data = [{"id": name, "name": name, "x": "there"}]
+        report = evaluate(
+            tmp_path, data, model="repeats/any", prompt="Hello {x}", script=introduce, cache="store", run_id=name
+        )
+        assert report.generation_results[0].output.text == f"I am {name}."

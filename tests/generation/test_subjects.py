@@ -1,0 +1,495 @@
+"""Anything that answers is evaluated like a model: functions, classes, applications, programs and agents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+import themis
+from tests.waiting import wait_until
+from themis.core.entities import ModelOutput
+from themis.exceptions import ConfigurationError, ProviderError, RunFailedError, ThemisError
+from themis.memory import Agent
+from themis.memory.agents import create_agent
+
+ROWS = [{"id": "a", "word": "ab", "answer": "AB"}, {"id": "b", "word": "cd", "answer": "CD"}]
+
+
+def evaluate(model, tmp_path, rows=ROWS, **arguments):
+    return themis.evaluate(
+        rows, model=model, storage=tmp_path / "store", progress=False, **{"prompt": "{word}"} | arguments
+    )
+
+
+def outputs(report):
+    return [record.output for record in report.generation_results]
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def shout(word):
+    return word.upper()
+
+
+async def shout_later(prompt: str) -> str:
+    await asyncio.sleep(0.001)
+    return prompt.upper()
+
+
+def shout_row(row):
+    return {"text": row["word"].upper(), "usage": {"prompt_tokens": 3, "completion_tokens": 1}, "cost_usd": 0.25}
+
+
+def shout_messages(messages, row, attempt):
+    assert attempt == 0
+    return [*messages, {"role": "assistant", "content": messages[-1]["content"].upper()}]
+
+
+def shout_fields(word, suffix=""):
+    return word.upper() + suffix
+
+
+class Shouter:
+    def __init__(self, suffix=""):
+        self.suffix = suffix
+
+    def answer(self, prompt):
+        return prompt.upper() + self.suffix
+
+
+@pytest.mark.parametrize(
+    "function", [shout, shout_later, shout_row, shout_messages, shout_fields, Shouter, Shouter(), lambda q: q.upper()]
+)
+def test_a_function_answers_by_whatever_its_parameters_ask_for(function, tmp_path):
+    assert evaluate(function, tmp_path).metric("exact_match").mean == 1.0
+
+
+def test_what_a_function_says_of_usage_and_cost_is_counted(tmp_path):
+    report = evaluate(shout_row, tmp_path)
+
+    assert report.metadata["cost"]["total_cost"] == 0.5
+    assert report.metadata["cost"]["token_counts"]["prompt_tokens"] == 6
+
+
+def test_the_expected_answer_is_not_shown_to_whoever_answers(tmp_path):
+    def peek(row):
+        return str(row.get("answer"))
+
+    assert evaluate(peek, tmp_path).metric("exact_match").mean == 0.0
+
+
+def test_rows_that_a_function_gets_need_no_prompt(tmp_path):
+    rows = [{"id": "1", "question": "ab", "answer": "AB"}]
+    report = themis.evaluate(rows, model=lambda row: row["question"].upper(), storage=tmp_path, progress=False)
+
+    assert report.metric("exact_match").mean == 1.0
+
+
+def test_changed_code_is_another_model(tmp_path):
+    def write(body):
+        path = tmp_path / "app.py"
+        path.write_text(f"def answer(prompt):\n    return prompt.{body}()\n")
+        return f"python:{path}:answer"
+
+    evaluate(write("upper"), tmp_path, run_id="r")
+    assert evaluate(write("upper"), tmp_path, run_id="r").metric("exact_match").mean == 1.0
+    with pytest.raises(ConfigurationError, match=r"model: stored 'code"):
+        evaluate(write("lower"), tmp_path, run_id="r")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda prompt: None, "is None"),
+        (lambda prompt: {"meaning": 42}, "has the fields meaning"),
+        (lambda prompt: object(), "is of the type object"),
+        (lambda prompt: prompt.encode(), "is of the type bytes"),
+        (lambda prompt: [prompt], "is of the type list"),
+        (lambda prompt: {"choices": []}, "has the fields choices"),
+        (lambda prompt: {"choices": "x"}, "cannot be read"),
+        (lambda prompt: {"messages": [1]}, "cannot be read"),
+        (lambda prompt: {"text": prompt, "tool_calls": "search"}, "cannot be read"),
+        (lambda prompt: ModelOutput(prompt, reasoning=["I", "think"]), "reasoning of the type list"),
+        (lambda prompt: ModelOutput(prompt, tool_calls=({"name": "search"},)), "tool_calls that are not"),
+        (lambda prompt: ModelOutput(prompt, usage=12), "usage of the type int"),
+        (lambda missing, word: word, "neither a field of the row"),
+    ],
+)
+def test_what_is_no_answer_is_a_failure_that_says_what_was_expected(function, said, tmp_path):
+    with pytest.raises(RunFailedError, match=said):
+        evaluate(function, tmp_path)
+
+
+def streamed(prompt):
+    yield prompt
+
+
+async def streamed_later(prompt):
+    yield prompt
+
+
+class Unmade:
+    def __init__(self):
+        raise LookupError("no model at hand")
+
+    def answer(self, prompt):
+        return prompt
+
+
+@pytest.mark.parametrize("model", [None, 3, [], object(), lambda: "x", streamed, streamed_later, Unmade])
+def test_what_cannot_answer_is_refused_before_the_first_call(model, tmp_path):
+    with pytest.raises((ConfigurationError, ProviderError)):
+        evaluate(model, tmp_path)
+
+
+def test_reasoning_tool_calls_and_refusals_of_a_function_are_kept_apart(tmp_path):
+    def answer(prompt):
+        return {"text": prompt.upper(), "reasoning": "loud", "finish_reason": "stop", "logprobs": [-0.5]}
+
+    (first, _) = outputs(evaluate(answer, tmp_path))
+
+    assert (first.text, first.reasoning, first.finish_reason, first.logprobs) == ("AB", "loud", "stop", [-0.5])
+
+
+def test_what_a_function_says_beside_its_answer_is_kept_as_text_whatever_its_shape(tmp_path):
+    def answer(prompt):
+        return {"text": prompt.upper(), "reasoning": {"steps": [1]}, "refusal": False, "finish_reason": {"code": 3}}
+
+    (first, _) = outputs(evaluate(answer, tmp_path))
+
+    assert (first.text, first.reasoning, first.refusal) == ("AB", '{"steps": [1]}', None)
+    assert first.finish_reason == '{"code": 3}'
+
+
+def test_a_function_is_retried_and_held_to_a_budget_like_a_model(tmp_path):
+    calls = []
+
+    def costly(prompt):
+        calls.append(prompt)
+        if len(calls) == 1:
+            raise ConnectionError("try again")
+        return {"text": prompt.upper(), "cost_usd": 1.0}
+
+    rows = [{"id": str(n), "word": "ab", "answer": "AB"} for n in range(10)]
+    with pytest.raises(ConfigurationError, match="most_cost_usd"):
+        evaluate(lambda prompt: prompt, tmp_path, rows=rows, budget_usd=3.0, workers=1)
+    report = evaluate(costly, tmp_path, rows=rows, budget_usd=3.0, workers=1, run_id="r",
+                      provider_options={"most_cost_usd": 1.0})  # fmt: skip
+
+    assert report.metadata["cost"]["total_cost"] == 3.0
+    assert "budget" in report.metadata["stopped"]
+
+
+# --- by name -----------------------------------------------------------------------------------------------------------
+
+
+def test_code_is_found_by_file_and_by_module(tmp_path, monkeypatch):
+    (tmp_path / "shouting.py").write_text("def answer(prompt):\n    return prompt.upper()\n")
+    monkeypatch.chdir(tmp_path)
+
+    for model in ("python:shouting.py:answer", "python:shouting:answer"):
+        assert evaluate(model, tmp_path).metric("exact_match").mean == 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("python:absent.py:answer", "there is none at 'absent.py'"),
+        ("python:shouting.py:anser", "did you mean 'answer'"),
+        ("python:shouting.py", "FILE.py:NAME"),
+        ("python:no_such_module_here:answer", "no module"),
+        (
+            "python:needy.py:answer",
+            "needy.py, line 1: cannot be run: ModuleNotFoundError: No module named 'absent_module'",
+        ),
+        ("python:half.py:answer", "half.py: cannot be run: SyntaxError"),
+        ("command:./absent-program", "cannot be started"),
+        ("http://user:secret@localhost:1/x", "holds no password"),
+    ],
+)
+def test_mistakes_in_names_are_told(model, said, tmp_path, monkeypatch):
+    (tmp_path / "shouting.py").write_text("def answer(prompt):\n    return prompt.upper()\n")
+    (tmp_path / "needy.py").write_text("import absent_module\n")
+    (tmp_path / "half.py").write_text("def answer(prompt) return\n")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ThemisError, match=said):
+        evaluate(model, tmp_path)
+
+
+# --- applications ------------------------------------------------------------------------------------------------------
+
+
+def test_an_application_gets_the_whole_question_and_answers_in_json(server, tmp_path):
+    async def answer(request, seen):
+        return web.json_response({"reply": seen.body["row"]["word"].upper(), "cost_usd": 0.5})
+
+    server.answer = answer
+    report = evaluate(server.address("/ask"), tmp_path, system_prompt="Be loud.", temperature=0.5)
+
+    assert report.metric("exact_match").mean == 1.0
+    assert report.metadata["cost"]["total_cost"] == 1.0
+    asked = server.last.body
+    assert asked["messages"][0] == {"role": "system", "content": "Be loud."}
+    assert (asked["type"], asked["turn"], asked["attempt"], asked["sampling"]["temperature"]) == ("message", 1, 0, 0.5)
+    assert "answer" not in asked["row"]
+
+
+def test_an_application_of_another_shape_is_described_by_a_template(server, tmp_path):
+    async def answer(request, seen):
+        return web.json_response({"data": {"answers": [{"text": seen.body["inputs"]["q"].upper()}]}})
+
+    server.answer = answer
+    shape = {"inputs": {"q": "{prompt}", "history": "{messages}", "note": "item {item_id}"}, "top_k": 3}
+    report = evaluate(
+        server.address(), tmp_path, provider_options={"request": shape, "response": "data.answers[0].text"}
+    )
+
+    assert report.metric("exact_match").mean == 1.0
+    assert server.last.body["inputs"]["history"] == [{"role": "user", "content": server.last.body["inputs"]["q"]}]
+    assert server.last.body["top_k"] == 3
+
+
+def test_an_answer_to_another_row_is_not_reused_though_it_was_asked_the_same(server, tmp_path):
+    async def answer(request, seen):
+        return web.json_response({"text": seen.body["row"]["answerer"]})
+
+    server.answer = answer
+    rows = [{"id": name, "word": "who?", "answerer": name, "answer": name} for name in ("ann", "bob")]
+    for number in range(2):
+        data = rows[number : number + 1]
+        report = evaluate(server.address("/ask"), tmp_path, rows=data, cache="store", run_id=f"r{number}")
+        assert report.metric("exact_match").mean == 1.0
+
+
+def test_an_application_that_has_moved_says_where_to(server, tmp_path):
+    async def answer(request, seen):
+        return web.Response(status=307, headers={"Location": "/new"})
+
+    server.answer = answer
+    with pytest.raises(RunFailedError, match=r"redirects to .*/new: give that as the model"):
+        evaluate(server.address("/ask"), tmp_path)
+
+
+def test_an_application_that_fails_is_a_failure_and_not_a_score(server, tmp_path):
+    server.says({"error": {"message": "out of order"}}, status=400)
+
+    with pytest.raises(RunFailedError, match="out of order"):
+        evaluate(server.address(), tmp_path, max_retries=1)
+
+
+PROGRAM = """
+import json, sys
+for line in sys.stdin:
+    question = json.loads(line)
+    if question["row"]["word"] == "die":
+        sys.exit(3)
+    print(json.dumps({"text": question["prompt"].upper(), "usage": {"prompt_tokens": 1, "completion_tokens": 1}}), flush=True)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return f"command:{sys.executable} {path}"
+
+
+def test_a_program_answers_line_by_line(program, tmp_path):
+    assert evaluate(program, tmp_path).metric("exact_match").mean == 1.0
+
+
+def test_a_program_that_ends_is_started_again_for_the_next_row(program, tmp_path):
+    rows = [*ROWS, {"id": "c", "word": "die", "answer": "X"}, {"id": "d", "word": "ef", "answer": "EF"}]
+    report = evaluate(program, tmp_path, rows=rows, max_retries=1, workers=1)
+
+    exact = report.metric("exact_match")
+    assert (exact.mean, exact.count, exact.failed) == (1.0, 3, 1)
+    assert "exit code 3" in report.failures[0].message
+
+
+def test_a_program_may_answer_with_a_text_alone(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import json, sys\nfor line in sys.stdin: print(json.dumps(json.loads(line)['prompt'].upper()), flush=True)"
+    )
+
+    assert evaluate(f"command:{sys.executable} {path}", tmp_path).metric("exact_match").mean == 1.0
+
+
+def test_a_program_whose_arguments_name_the_question_is_started_for_each(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import sys\nprint(f'{sys.argv[1].upper()}\\n' if sys.argv[2] == 'b' else sys.argv[1].upper())")
+    report = evaluate(f"command:{sys.executable} {path} {{prompt}} {{item_id}}", tmp_path)
+
+    assert report.metric("exact_match").mean == 1.0
+    assert [record.output.text for record in report.generation_results] == [row["answer"] for row in ROWS]
+
+
+def test_a_question_is_one_argument_whatever_is_in_it(tmp_path):
+    rows = [{"id": "1", "word": "$(touch x); 'a\" \n{b}", "answer": ""}]
+    report = evaluate("command:printf %s {prompt}", tmp_path, rows=rows)
+
+    assert report.generation_results[0].output.text == rows[0]["word"]
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("import sys; sys.exit('no such room')", "exit code 1: no such room"),
+        ("import time; time.sleep(900)", "took more than 1 s"),
+    ],
+)
+def test_a_program_that_fails_at_a_question_is_a_failed_call(program, says, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    asked = f"command:{sys.executable} {path} {{prompt}}"
+
+    with pytest.raises(RunFailedError, match=says):
+        evaluate(asked, tmp_path, rows=ROWS[:1], max_retries=0, provider_options={"timeout_seconds": 1})
+
+
+@pytest.mark.parametrize("asked", ["", " {prompt}"])
+def test_a_program_that_never_answers_does_not_outlive_the_run(asked, tmp_path):
+    program = tmp_path / "silent.py"
+    program.write_text(
+        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'a').write(f'{{os.getpid()}}\\n')\ntime.sleep(900)\n"
+    )
+    with pytest.raises(RunFailedError, match="no answer within 1 s"):
+        evaluate(f"command:{sys.executable} {program}{asked}", tmp_path, timeout_seconds=1, max_retries=1)
+
+    for pid in map(int, (tmp_path / "pid").read_text().split()):
+        wait_until(lambda pid=pid: not is_alive(pid))
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_program_that_closes_its_output_is_not_waited_for(tmp_path):
+    program = tmp_path / "mute.py"
+    program.write_text("import os, sys, time\nsys.stdin.readline()\nos.close(1)\ntime.sleep(900)\n")
+    with pytest.raises(RunFailedError, match="has ended its output"):
+        evaluate(f"command:{sys.executable} {program}", tmp_path, max_retries=1)
+
+
+def test_a_program_that_writes_plain_text_is_told_how_it_can_be_asked(tmp_path):
+    with pytest.raises(
+        RunFailedError, match=r"not JSON: 'AB'; one that answers in plain text .* command:./app \{prompt\}"
+    ):
+        evaluate("command:echo AB", tmp_path, rows=ROWS[:1])
+
+
+# --- agents ------------------------------------------------------------------------------------------------------------
+
+
+class Notebook(Agent):
+    def __init__(self):
+        self.notes = []
+
+    def reply(self, message, *, turn, now, presupplied=None):
+        self.notes.append(message)
+        return presupplied or " ".join(self.notes).upper()
+
+    def reset(self):
+        self.notes.clear()
+
+
+NOTEBOOK = """
+from themis.core.entities import GenerationRecord, ModelOutput
+from themis.interfaces import StatelessTaskExecutor
+from themis.memory import Agent
+
+class Notebook(Agent):
+    def reply(self, message, *, turn, now, presupplied=None):
+        return presupplied or message.upper()
+    def reset(self):
+        pass
+
+class Provider(StatelessTaskExecutor):
+    def execute(self, task):
+        return GenerationRecord(task, ModelOutput(task.prompt.text.upper()), None)
+
+def answer(prompt):
+    return prompt.upper()
+"""
+
+
+@pytest.mark.parametrize(
+    "model", ["python:notes.py:Notebook", "agent:python:notes.py:Notebook", "python:notes.py:Provider",
+              "agent:python:notes.py:answer"],
+)  # fmt: skip
+def test_whatever_code_answers_is_known_by_what_it_says(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.py").write_text(NOTEBOOK)
+    assert evaluate(model, tmp_path, run_id="r").metric("exact_match").mean == 1.0
+    assert evaluate(model, tmp_path, run_id="r").metric("exact_match").mean == 1.0
+
+    (tmp_path / "notes.py").write_text(NOTEBOOK.replace("upper", "lower"))
+    with pytest.raises(ConfigurationError, match="model: stored 'code "):
+        evaluate(model, tmp_path, run_id="r")
+
+
+def test_a_class_of_a_file_is_an_agent_of_a_memory_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.py").write_text(NOTEBOOK)
+
+    assert create_agent("python:notes.py:Notebook").reply("hello", turn=1, now=None) == "HELLO"
+
+
+@pytest.mark.parametrize("agent", [Notebook, Notebook()])
+def test_an_agent_of_memory_runs_answers_each_row_in_a_conversation_of_its_own(agent, tmp_path):
+    assert evaluate(agent, tmp_path).metric("exact_match").mean == 1.0
+
+
+def test_an_agent_hears_what_was_said_before(tmp_path):
+    said = [
+        {"role": "user", "content": "ab"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": "cd"},
+    ]
+    report = evaluate(Notebook, tmp_path, rows=[{"id": "1", "word": "cd", "messages": said, "answer": "AB CD"}])
+
+    assert report.metric("exact_match").mean == 1.0
+
+
+def test_an_agent_that_is_shown_a_picture_fails_and_says_why(tmp_path):
+    picture = "data:image/png;base64,iVBORw0KGgo="
+    with pytest.raises(RunFailedError, match="an agent is told texts, and a message has parts of the type image"):
+        evaluate(
+            Notebook, tmp_path, rows=[{"id": "1", "word": "ab", "picture": picture, "answer": "AB"}], attach=["picture"]
+        )
+
+
+def test_agents_are_named_as_for_memory_runs(tmp_path):
+    report = evaluate("agent:parrot", tmp_path, rows=[{"id": "1", "word": "ab", "answer": "ab"}])
+
+    assert outputs(report)[0].text
+
+
+def test_a_function_is_an_agent_of_a_memory_run(tmp_path, monkeypatch):
+    (tmp_path / "app.py").write_text("def answer(messages):\n    return messages[-1]['content']\n")
+    monkeypatch.chdir(tmp_path)
+    agent = create_agent("python:app.py:answer")
+
+    assert agent.reply("hello", turn=1, now=None).text == "hello"
+    agent.close()
+
+
+def test_an_output_object_passes_as_it_is(tmp_path):
+    (first, _) = outputs(
+        evaluate(lambda prompt: ModelOutput(prompt.upper(), raw={"seen": json.dumps(prompt)}), tmp_path)
+    )
+
+    assert first.raw == {"seen": '"ab"'}

@@ -1,0 +1,221 @@
+"""Programs that are asked: by lines of JSON on their input and output, or one start for each question."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from themis.core.redaction import redact_text
+from themis.exceptions import ConfigurationError, ProviderCallError
+
+# Of a line that is shown: so much is searched for secrets, of which half a one would be known to nobody.
+_LONGEST_READ = 16_384
+_LONGEST_LINE = 64 * 2**20
+_ENDING_SECONDS = 5.0
+
+
+def parse_command(text: str) -> list[str]:
+    """The words of a command, split as a shell would; no shell runs it.
+
+    Raises:
+        ConfigurationError: There is no command.
+
+    >>> parse_command("./my-app --model 'a b'")
+    ['./my-app', '--model', 'a b']
+    """
+    try:
+        arguments = shlex.split(text)
+    except ValueError as error:
+        raise ConfigurationError(f"the command {redact_text(text)!r} cannot be read: {error}") from error
+    if not arguments:
+        raise ConfigurationError("a program is named by its command: command:./my-app --option")
+    return arguments
+
+
+class JsonProcess:
+    """One running program; started when it is first asked, and again when it has ended.
+
+    Args:
+        arguments: The command.
+        timeout_seconds: How long it may be silent.
+        environment: Variables that it gets beside ours.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], *, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = f"command:{Path(arguments[0]).name}"
+        self._arguments = list(arguments)
+        self._timeout_seconds = timeout_seconds
+        self._environment = dict(environment or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+
+    def ask(self, content: Mapping[str, object]) -> object:
+        """What the program writes, as JSON, after it has read an object.
+
+        Raises:
+            ProviderCallError: It ended, was silent for too long, or wrote something else. It is started anew then.
+        """
+        try:
+            text = self._exchange(json.dumps(content).encode("ascii") + b"\n").decode("utf-8", "replace")
+        except ProviderCallError:
+            # What it may still write would be taken for the next answer.
+            self.kill()
+            raise
+        try:
+            parsed: object = json.loads(text)
+        except ValueError as error:
+            raise ProviderCallError(
+                f"{self.name} wrote a line that is not JSON: {_excerpt(text)!r}", kind="invalid_response"
+            ) from error
+        return parsed
+
+    def _exchange(self, line: bytes) -> bytes:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        try:
+            # One that has ended already may have written why.
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(line)
+                process.stdin.flush()
+            return self._read_line(process)
+        except OSError as error:
+            raise ProviderCallError(f"{self.name} has ended: {error}") from error
+
+    def close(self) -> None:
+        """Lets the program end by itself, and ends it where it does not."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        try:
+            process.stdin.close()
+            process.wait(timeout=5)
+        except (subprocess.TimeoutExpired, OSError):
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def kill(self) -> None:
+        """Ends the program at once."""
+        self.interrupt()
+        self._unread = b""
+        self.close()
+
+    def interrupt(self) -> None:
+        """Ends the program for whoever waits for its answer in another thread, and is told that it has ended."""
+        if (process := self._process) is not None:
+            end_program(process)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            # In a session of its own, so that Ctrl-C in the terminal does not end it before its reply is stored.
+            self._process = subprocess.Popen(
+                self._arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **self._environment},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _cannot_start(self._arguments, error) from error
+        return self._process
+
+    def _read_line(self, process: subprocess.Popen[bytes]) -> bytes:
+        assert process.stdout is not None
+        deadline = time.monotonic() + self._timeout_seconds
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise ProviderCallError(f"{self.name} wrote nothing for {self._timeout_seconds:g} s", kind="timeout")
+            piece = os.read(process.stdout.fileno(), 65_536)
+            if not piece:
+                raise ProviderCallError(f"{self.name} has ended{_say_exit_code(process)}")
+            self._unread += piece
+            if len(self._unread) > _LONGEST_LINE:
+                raise ProviderCallError(
+                    f"{self.name} wrote a line of more than {_LONGEST_LINE:,} bytes", retryable=False
+                )
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+
+def _say_exit_code(process: subprocess.Popen[bytes]) -> str:
+    try:
+        return f" with exit code {process.wait(_ENDING_SECONDS)}"
+    except subprocess.TimeoutExpired:
+        return " its output, and does not end itself"
+
+
+def end_program(process: subprocess.Popen[bytes]) -> None:
+    """Ends a program in a session of its own at once, with all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_program(
+    arguments: Sequence[str], *, timeout_seconds: float, running: set[subprocess.Popen[bytes]] | None = None
+) -> str:
+    """What a program writes that is started for one question and ends, without the line break at its end.
+
+    Args:
+        arguments: The command, with the question in it.
+        timeout_seconds: How long it may take; then it is ended, with all that it started.
+        running: Where it is noted while it runs, for whoever wants to end it.
+
+    Raises:
+        ProviderCallError: It took too long, or ended with another exit code than 0.
+
+    >>> run_program(["echo", "4"], timeout_seconds=60)
+    '4'
+    """
+    name = f"command:{Path(arguments[0]).name}"
+    try:
+        process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise ProviderCallError(f"{name}: the question is too long for a command line", retryable=False) from error
+        raise _cannot_start(arguments, error) from error
+    running = set() if running is None else running
+    running.add(process)
+    try:
+        written, complained = process.communicate(timeout=timeout_seconds)
+    except BaseException as error:
+        end_program(process)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise ProviderCallError(f"{name} took more than {timeout_seconds:g} s", kind="timeout") from error
+        raise
+    finally:
+        running.discard(process)
+    if process.returncode:
+        words = _excerpt(complained.decode("utf-8", "replace").strip()[-_LONGEST_READ:])
+        raise ProviderCallError(
+            f"{name} has ended with exit code {process.returncode}" + (f": {words}" if words else "")
+        )
+    return written.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _cannot_start(arguments: Sequence[str], error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"the command cannot be started: {redact_text(shlex.join(arguments))}: {error.strerror}")
+
+
+def _excerpt(text: str) -> str:
+    return redact_text(text[:_LONGEST_READ])[:200]

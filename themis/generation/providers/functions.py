@@ -1,0 +1,404 @@
+"""Python functions and classes that answer; and the form of question and answer that they share with applications.
+
+What is asked is a dict (`describe_question`), what is answered may be a text, a dict with usage and cost, or messages
+(`read_answer`). A function is given the parts of the question that it has parameters for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import copy
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from themis.core.codec import json_default
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, ToolCall
+from themis.core.identity import describe_object
+from themis.core.messages import Message, read_messages, read_text
+from themis.core.user_code import load_object
+from themis.exceptions import ConfigurationError, ProviderCallError, ProviderError
+from themis.generation.providers import provider_maker
+from themis.generation.providers.chat import (
+    Completion,
+    attachments_of,
+    attempt_index,
+    conversation_of,
+    make_usage,
+    read_completion,
+    token_count,
+)
+from themis.interfaces import StatelessTaskExecutor
+
+# --- the question -------------------------------------------------------------------------------------------------------
+
+
+def describe_question(task: GenerationTask, system_prompt: str | None = None) -> dict[str, object]:
+    """Everything that is asked, in JSON's types. An agent that was written for memory runs finds its fields too."""
+    messages = conversation_of(task, system_prompt)
+    item_id = str(task.metadata.get("dataset_id", ""))
+    attempt = attempt_index(task)
+    question: dict[str, object] = {
+        "type": "message",
+        "session": f"{task.metadata.get('manifest_hash', '')[:12]}:{item_id}:{attempt}",
+        "turn": sum(message.get("role") == "user" for message in messages),
+        "message": task.prompt.text,
+        "now": None,
+        "presupplied": None,
+        "prompt": task.prompt.text,
+        "messages": _inline(messages, attachments_of(task)),
+        "row": {name: value for name, value in task.prompt.context.items() if name != _reference_field(task)},
+        "item_id": item_id,
+        "attempt": attempt,
+        "sampling": {name: value for name, value in vars(task.sampling).items() if value not in (None, ())},
+    }
+    if tools := task.metadata.get("tools"):
+        question["tools"] = tools
+    return question
+
+
+def _inline(messages: list[Message], contents: Mapping[str, bytes]) -> list[Message]:
+    """The messages with their images and files in them, for whoever has no store to find them in."""
+    if not contents:
+        return messages
+    inlined = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            content = [
+                {**part, "data": base64.b64encode(contents[part["digest"]]).decode()}
+                if isinstance(part, dict) and part.get("digest") in contents
+                else part
+                for part in content
+            ]
+        inlined.append({**message, "content": content})
+    return inlined
+
+
+def _reference_field(task: GenerationTask) -> str | None:
+    """The row's field with the expected answer, which whoever answers is not shown."""
+    return None if task.reference is None else task.reference.kind
+
+
+# --- the answer ---------------------------------------------------------------------------------------------------------
+
+_TEXT_FIELDS = ("text", "reply", "answer", "output", "content", "response", "completion", "result")
+_KNOWN = "a text, or a dict with `text`, or messages of which the assistant's last is the answer"
+
+
+def read_answer(value: object) -> ModelOutput:
+    """What a function returned, or an endpoint or a program sent, as an answer.
+
+    Args:
+        value: A text or a number; a dict with one of `text`, `reply`, `answer`, `output`, `content`, `response` and what there is
+            of `reasoning`, `tool_calls`, `refusal`, `finish_reason`, `logprobs`, `messages`, `usage` and `cost_usd`; a chat
+            completion in OpenAI's form; messages; or a `ModelOutput`.
+
+    Raises:
+        ProviderCallError: It is something else.
+
+    >>> read_answer({"reply": "12", "cost_usd": 0.002, "usage": {"prompt_tokens": 9, "completion_tokens": 1}}).cost_usd
+    0.002
+    """
+    if isinstance(value, ModelOutput):
+        return value
+    if isinstance(value, str):
+        return ModelOutput(value)
+    if isinstance(value, bool | int | float):
+        return ModelOutput(json.dumps(value))
+    try:
+        if (
+            isinstance(value, list | tuple)
+            and value
+            and all(isinstance(one, Mapping) and "role" in one for one in value)
+        ):
+            return _read_messages_answer(value)
+        answer = _to_fields(value)
+        if answer.get("choices"):
+            return read_completion(msgspec.convert(answer, Completion, strict=False), _fail)
+        return _read_fields(answer)
+    except (ConfigurationError, msgspec.ValidationError) as error:
+        raise _no_answer(f"cannot be read ({error})") from error
+
+
+def _to_fields(value: object) -> Mapping[str, object]:
+    """A dict as it is, a data class by its fields."""
+    plain = value
+    if not isinstance(value, Mapping | bytes):
+        with contextlib.suppress(TypeError):
+            plain = json_default(value)
+    if not isinstance(plain, Mapping):
+        raise _no_answer(f"is of the type {type(value).__name__}")
+    return plain
+
+
+def _read_fields(answer: Mapping[str, object]) -> ModelOutput:
+    said = next((name for name in _TEXT_FIELDS if isinstance(answer.get(name), str | int | float)), None)
+    base = ModelOutput("")
+    if isinstance(messages := answer.get("messages"), list) and messages:
+        base = _read_messages_answer(messages)
+    elif said is None and isinstance(answer.get("content"), list):
+        base = ModelOutput(read_text(answer["content"]))
+    elif said is None and not answer.get("tool_calls") and not answer.get("refusal"):
+        if answer.get("error"):
+            raise ProviderCallError(f"answered with an error: {str(answer['error'])[:500]}", kind="server_error")
+        raise _no_answer(f"has the fields {', '.join(map(str, answer)) or 'none'}")
+    told = answer.get("usage")
+    usage = told if isinstance(told, Mapping) else answer
+    prompt, completion = token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
+    cost = answer.get("cost_usd")
+    given: dict[str, Any] = {
+        "text": None if said is None else str(answer[said]),
+        **{name: _as_text(answer.get(name)) for name in ("reasoning", "refusal", "finish_reason")},
+        "logprobs": answer.get("logprobs"),
+        "usage": None if prompt is None and completion is None else make_usage(prompt, completion),
+        "tool_calls": _read_calls(answer.get("tool_calls")),
+        "cost_usd": float(cost) if isinstance(cost, int | float) and cost >= 0 else None,
+    }
+    return replace(base, **{name: value for name, value in given.items() if value is not None})
+
+
+def _as_text(value: object) -> str | None:
+    """What is kept as a text: parts of a message by their texts, anything else as JSON; None where nothing is said."""
+    if not value:
+        return None
+    if isinstance(value, str):
+        return value
+    return (read_text(value) if isinstance(value, list) else "") or json.dumps(value, default=str)
+
+
+def _read_calls(given: object) -> tuple[ToolCall, ...] | None:
+    if not given:
+        return None
+    message = read_messages([{"role": "assistant", "tool_calls": given}])[0]
+    return tuple(ToolCall(**call) for call in message["tool_calls"])
+
+
+def _read_messages_answer(given: Sequence[object]) -> ModelOutput:
+    """The assistant's last message is the answer; what was said before it is how it came to that."""
+    messages = read_messages(given)
+    last = next((n for n in reversed(range(len(messages))) if messages[n]["role"] == "assistant"), None)
+    if last is None:
+        raise _no_answer("returned messages of which none is the assistant's")
+    answer: Message = messages[last]
+    return ModelOutput(
+        read_text(answer.get("content")),
+        reasoning=answer.get("reasoning"),
+        tool_calls=tuple(ToolCall(**call) for call in answer.get("tool_calls", ())),
+        transcript=tuple(messages[: last + 1]) if last else (),
+    )
+
+
+def _no_answer(what: str) -> ProviderCallError:
+    return _fail(f"{what}; expected {_KNOWN}", kind="invalid_response", retryable=False)
+
+
+def _fail(what: str, *, kind: str, retryable: bool) -> ProviderCallError:
+    return ProviderCallError(f"the answer {what}", kind=kind, retryable=retryable)
+
+
+# --- a Python function or class -----------------------------------------------------------------------------------------
+
+# Which part of the question a parameter is for, by its name.
+_PARTS: dict[str, str] = {
+    **dict.fromkeys(("prompt", "message", "text", "input"), "prompt"),
+    **dict.fromkeys(("messages", "conversation", "history"), "messages"),
+    **dict.fromkeys(("row", "sample", "item", "example"), "row"),
+    **{name: name for name in ("item_id", "attempt", "sampling", "tools", "session")},
+}
+_METHODS = ("answer", "reply", "respond", "generate", "invoke", "run", "predict")
+
+
+class PythonFunction(StatelessTaskExecutor):
+    """A function, or an object that is called, as whoever answers.
+
+    Args:
+        function: Plain (called in threads) or `async def`. Parameters named `prompt`, `messages`, `row`, `item_id`, `attempt`,
+            `sampling` and `tools` get those, `task` the whole task, and others the row's field of their name; a single parameter
+            of any other name gets the prompt.
+        name: What errors call it.
+
+    >>> PythonFunction(lambda question: question.upper(), "shout").name
+    'shout'
+    """
+
+    def __init__(self, function: Callable[..., object], name: str) -> None:
+        self.name = name
+        self.is_local = bool(getattr(function, "is_local", False))  # type: ignore[misc]
+        self.most_cost_usd: float | None = getattr(function, "most_cost_usd", None)
+        self._function = function
+        self._parameters = _find_parameters(function, name)
+        if _is_async(function):
+            self.execute = self._execute_async  # type: ignore[assignment, method-assign]
+
+    def __themis_identity__(self) -> object:
+        return describe_object(self._function)
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        return self._record(task, self._function(**self._arguments(task)))
+
+    async def _execute_async(self, task: GenerationTask) -> GenerationRecord:
+        answered: Any = self._function(**self._arguments(task))
+        return self._record(task, await answered)
+
+    def _record(self, task: GenerationTask, answered: object) -> GenerationRecord:
+        if inspect.isawaitable(answered):  # a plain function that returns a coroutine
+            answered = asyncio.run(_wait(answered))
+        if isinstance(answered, GenerationRecord):
+            return answered
+        if answered is None:
+            raise _fail(f"of {self.name} is None; expected {_KNOWN}", kind="invalid_response", retryable=False)
+        return GenerationRecord(task, read_answer(answered), None)
+
+    def _arguments(self, task: GenerationTask) -> dict[str, object]:
+        question = None
+        given: dict[str, object] = {}
+        for parameter, part, otherwise, is_required in self._parameters:
+            if part == "prompt":
+                given[parameter] = task.prompt.text
+            elif part == "task":
+                given[parameter] = task
+            elif part:
+                question = question or describe_question(task)
+                given[parameter] = question.get(part, [])
+            elif parameter in task.prompt.context and parameter != _reference_field(task):
+                given[parameter] = task.prompt.context[parameter]
+            elif otherwise:
+                question = question or describe_question(task)
+                given[parameter] = question[otherwise]
+            elif is_required:
+                raise ProviderCallError(
+                    f"{self.name} has a parameter {parameter!r}, which is neither a field of the row nor a part of the "
+                    f"question ({', '.join(dict.fromkeys(_PARTS.values()))}, task)",
+                    kind="bad_request",
+                    retryable=False,
+                )
+        return given
+
+
+_YIELDS = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+
+
+class _Parameter(NamedTuple):
+    """A parameter, and the part of the question it is for; a field of the row where that is empty, or else another part."""
+
+    name: str
+    part: str
+    otherwise: str
+    is_required: bool
+
+
+def _find_parameters(function: Callable[..., object], name: str) -> list[_Parameter]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise ProviderError(f"{name} cannot be asked: its parameters are not known; wrap it in a function") from error
+    if any(one.kind is one.POSITIONAL_ONLY for one in parameters):
+        raise ProviderError(f"{name} takes parameters without names; wrap it in a function with named ones")
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    if not named:
+        raise ProviderError(f"{name} takes no parameter; give it one for the prompt, such as def answer(prompt)")
+    if any(yields(one) for yields in _YIELDS for one in (function, getattr(function, "__call__", None))):  # noqa: B004
+        raise ProviderError(
+            f"{name} yields, and an answer is returned whole: wrap it in a function that joins the pieces"
+        )
+    required = [one for one in named if one.default is one.empty]
+    single = required[0].name if len(required) == 1 else named[0].name if not required else None
+    return [
+        _Parameter(
+            one.name,
+            "task" if one.name == "task" else _PARTS.get(one.name, ""),
+            _part_by_type(one) if one.name == single else "",
+            one.default is one.empty,
+        )
+        for one in named
+    ]
+
+
+def _part_by_type(parameter: inspect.Parameter) -> str:
+    """What the only parameter is for, where its name does not say."""
+    said = str(parameter.annotation).lower()
+    return (
+        "row"
+        if "dict" in said or "mapping" in said
+        else "messages"
+        if "list" in said or "sequence" in said
+        else "prompt"
+    )
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    called = getattr(function, "__call__", None)  # noqa: B004 -- of an object, its method
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+async def _wait(answered: Any) -> object:
+    return await answered
+
+
+def make_function_subject(target: object, options: Mapping[str, object]) -> StatelessTaskExecutor:
+    """Whatever answers in Python: a function, a class, an object with a method that does, or an agent of memory runs.
+
+    Args:
+        target: The function; a class, which is made with the options; an object; or an agent or its class.
+        options: Of the class.
+
+    Raises:
+        ProviderError: Nothing about it can be asked.
+    """
+    if is_agent(target):
+        # One for every sample: what one has heard is not for another.
+        agent = target if inspect.isclass(target) else partial(copy.deepcopy, target)
+        return provider_maker("agent", {**options, "agent": agent})()
+    own = {option: options[option] for option in _OF_EVERY_SUBJECT if option in options}
+    made = _make_subject(target, {option: value for option, value in options.items() if option not in own})
+    for option, value in own.items():
+        setattr(made, option, value)
+    return made
+
+
+def is_agent(target: object) -> bool:
+    """Whether it is an agent that was written for memory runs, or its class."""
+    return all(callable(getattr(target, name, None)) for name in ("reply", "observe", "reset"))
+
+
+# What may be said of any subject that says itself what it costs.
+_OF_EVERY_SUBJECT = ("most_cost_usd", "is_local")
+
+
+def _make_subject(target: object, options: Mapping[str, object]) -> StatelessTaskExecutor:
+    named = target.func if isinstance(target, partial) else target
+    name = getattr(named, "__qualname__", None) or type(named).__qualname__
+    if inspect.isclass(target):
+        try:
+            target = target(**options)
+        except Exception as error:  # boundary: a subject is the user's code
+            raise ConfigurationError(f"{name} could not be made: {type(error).__name__}: {error}") from error
+    elif options:
+        raise ConfigurationError(
+            f"{name} is no class, so it takes no options; got {', '.join(map(repr, options))}. Bind them: "
+            f"functools.partial({name}, ...)"
+        )
+    if isinstance(target, StatelessTaskExecutor):
+        return target
+    if callable(target):
+        return PythonFunction(target, name)
+    method = next((one for one in _METHODS if callable(getattr(target, one, None))), None)
+    if method is None:
+        raise ProviderError(
+            f"{name} can not be asked: expected a function, or an object that is callable or has one of the methods "
+            f"{', '.join(_METHODS)}"
+        )
+    return PythonFunction(getattr(target, method), f"{name}.{method}")
+
+
+def load_function_subject(model_identifier: str = "", **options: object) -> StatelessTaskExecutor:
+    """`python:FILE.py:NAME` and `python:package.module:NAME`; options are those of a class."""
+    return make_function_subject(load_object(model_identifier), options)
