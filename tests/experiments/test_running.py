@@ -347,17 +347,24 @@ def test_only_the_named_runs_are_made(counted, subject):
 
 def test_whoever_stops_it_from_another_thread_stops_every_run(counted, subject):
     handle = RunHandle()
-    subject.before = lambda model, prompt: handle.stop() if sum(subject.asked.values()) == 6 else None
+    first = threading.Lock()  # taken by one of the threads that ask, and never given back
+
+    def stop_once(model: str, prompt: str) -> None:
+        if sum(subject.asked.values()) >= 6 and first.acquire(blocking=False):
+            handle.stop()
+
+    subject.before = stop_once
     token = CURRENT_HANDLE.set(handle)
     try:
         with pytest.raises(RunInterrupted, match="sums interrupted; everything finished is saved"):
-            run_experiment(counted, progress=False)
+            run_experiment(counted, progress=False, parallel=2)
     finally:
         CURRENT_HANDLE.reset(token)
-    stopped = sum(subject.asked.values())
-    subject.before = lambda model, prompt: None
+    begun = {run.run_id for run in ExperimentStorage().list_runs(experiment="sums")}
 
-    assert stopped < 20
+    # No run of twelve rows can have ended before the sixth question, so the other two were not begun.
+    assert begun <= {"sums--one--plain--rows", "sums--one--terse--rows"}
+    assert sum(subject.asked.values()) <= 24
     assert run_experiment(counted, progress=False).exit_code == 0
     assert sum(subject.asked.values()) == 48
 
