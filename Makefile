@@ -20,7 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-JOBS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores > 2 ? cores : 2)))
+# One more than there are cores: many tests wait for processes of theirs.
+JOBS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 # The order of the tests; a failure is repeated with the seed that its header shows.
 SEED ?= $(shell date +%s)
 VERSIONS := 3.11 3.12 3.13

@@ -106,7 +106,7 @@ def grouped(calls: list[tuple[str, float, float]]) -> dict[str, list[tuple[str, 
 
 
 def commands(kind: str, place: Path, kills: int) -> list[str]:
-    themis = [sys.executable, "-m", "themis.cli"]
+    themis = [sys.executable, "-m", "themis"]
     if kind == "samples":
         rows = place / "rows.jsonl"
         rows.write_text(

@@ -238,7 +238,7 @@ def test_ctrl_c_prints_the_command_that_goes_on(here):
     run = [
         sys.executable,
         "-m",
-        "themis.cli",
+        "themis",
         "eval",
         "rows.jsonl",
         "-m",

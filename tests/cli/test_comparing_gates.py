@@ -53,7 +53,7 @@ def test_the_exit_code_is_the_verdict(store, candidate, baseline, extra, code):
 def test_the_command_itself_ends_with_the_code(store):
     words = ["gate", "weak", "--baseline", "strong", "--metric", "number", "--storage", store]
 
-    done = subprocess.run([sys.executable, "-m", "themis.cli", *words], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "themis", *words], capture_output=True, text=True)
 
     assert done.returncode == 1, done.stderr
     assert "gate fail" in done.stdout

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -169,13 +171,64 @@ def test_a_shell_is_answered_without_loading_what_commands_need(store):
     assert set(json.loads(done.stderr)) & heavy == set()
 
 
+def test_an_old_run_is_completed_in_a_store_of_thousands(store):
+    with closing(sqlite3.connect(store / ".cache" / "experiments" / "themis.db")) as connection:
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(runs)") if row[1] != "run"]
+        copied = ", ".join(
+            {"run_id": "'many-' || n", "created_at": "created_at + n"}.get(name, name) for name in columns
+        )
+        connection.execute(
+            f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000) "
+            f"INSERT INTO runs ({', '.join(columns)}) SELECT {copied} FROM runs, numbers WHERE run_id = 'other'"
+        )
+        connection.commit()
+
+    assert words("show sums-") == ["sums-new", "sums-old"]
+    assert words("show many-17")[:2] == ["many-1799", "many-1798"]
+    assert len(words("show ")) == 500
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize(
+    ("typed", "run_id"),
+    [
+        ("with", "with space"),
+        ("with\\ ", "with space"),
+        ("'with ", "with space"),
+        ("\\$", "$(touch ran)`touch ran`"),
+        ('"comma', "comma,ü"),
+        ("quot", "quot'd;touch ran"),
+    ],
+)
+def test_bash_puts_in_a_name_as_a_word_that_means_itself(store, typed, run_id):
+    themis.evaluate(ROWS, model="fake/perfect", prompt="{question}", run_id=run_id, progress=False)
+    asked = {"COMP_WORDS": f"themis show {typed}", completing.VARIABLE: "bash_complete", "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "themis"], env={**os.environ, **asked}, capture_output=True, text=True, check=True
+    )
+    [word] = done.stdout.splitlines()
+    kind, _, value = word.partition(",")
+    # Bash leaves an open quote where it stands, and closes it.
+    quote = typed[0] if typed[0] in "'\"" else ""
+
+    said = subprocess.run(
+        ["bash", "-c", f"printf %s {quote}{value}{quote}"], cwd=store, capture_output=True, text=True, check=True
+    )
+    assert (kind, said.stdout) == ("plain", run_id)
+    assert not (store / "ran").exists()
+
+
+def test_fish_is_told_words_with_commas_whole(call):
+    assert 'string split --max 1 "," $completion' in call("completion", "fish").out
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_a_real_bash_completes(store):
     again = {"model": "fake/constant?text=a:b", "prompt": "{question}", "run_id": "other", "progress": False}
     themis.evaluate(ROWS, resume=False, **again)
     program = store / "bin" / "themis"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m themis.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m themis "$@"\n')
     program.chmod(0o755)
     lines = {
         "themis show su": ["sums-new", "sums-old"],

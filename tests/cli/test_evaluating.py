@@ -41,6 +41,21 @@ def test_a_file_without_a_field_to_ask_is_shown_with_the_fields_it_has(call, her
     assert "rows.json has the fields data and none of prompt, question" in said.err
 
 
+def test_rows_whose_reference_nobody_finds_are_refused_before_the_first_call(call, here):
+    (here / "rows.jsonl").write_text('{"id": 1, "question": "2 + 2?", "gold": "4"}\n')
+    asked = ("eval", "rows.jsonl", "-m", "fake/constant?text=4", "--run-id", "r")
+
+    said = call(*asked)
+
+    assert said.code == 2
+    assert "ExactMatch can compare answers only with a reference" in said.err
+    assert "gold, id, question" in said.err
+    assert call("show", "r").code == 3
+    assert call(*asked, "--metric", "response_length", "--run-id", "measured").code == 0
+    assert call(*asked, "--reference-field", "", "--run-id", "alone").code == 0
+    assert "1.0000" in call(*asked, "--reference-field", "gold").out
+
+
 def test_answers_that_ended_for_want_of_room_are_counted_and_told(call, here):
     class Wordy(StatelessTaskExecutor):
         def execute(self, task: GenerationTask) -> GenerationRecord:
@@ -64,6 +79,21 @@ def test_answers_that_ended_for_want_of_room_are_counted_and_told(call, here):
     assert failed.code == 1
     assert "2 answers were cut off at max_tokens=3" in failed.err
     assert "25.0% of the answers were cut off, more than --fail-on-truncated 0.1 allows" in failed.err
+
+
+def test_answers_that_a_limit_of_their_sample_ended_are_told_by_that_limit(call, here):
+    (here / "app.py").write_text(
+        "def look(): return 'nothing'\n"
+        "def answer(messages): return {'text': '4', 'tool_calls': [{'id': '1', 'name': 'look', 'arguments': {}}]}\n"
+    )
+    (here / "rows.jsonl").write_text(ONE_ROW)
+    options = ("-m", "python:app.py:answer", "--tool", "app.py:look", "--max-turns", "2", "--truncated-limit", "1")
+
+    said = call("eval", "rows.jsonl", *options, "--run-id", "looking")
+
+    assert said.code == 0
+    assert "1 answers were cut off by max_turns; more may be right with more room: raise --max-turns" in said.err
+    assert "not answered: stopped by max_turns" in call("show", "looking", "--sample", "a").out
 
 
 ONE_ROW = json.dumps({"id": "a", "question": "2 + 2?", "answer": "4"})
@@ -148,6 +178,12 @@ def test_base_url_says_where_the_model_is_served(call, here):
         (["eval", "demo", "-m", "fake", "--num_fewshot", "5"], "no option '--num_fewshot': here it is --shots N"),
         (["eval", "demo", "-m", "fake", "--batch_size", "8"], "no option '--batch_size': here it is --workers N"),
         (["compare", "a", "b", "--html", "c.html"], "no option '--html': here it is --output FILE.html"),
+        (["eval", "demo", "-m", "fake", "--sandbox", "docker"], "no option '--sandbox': here it is not needed"),
+        (
+            ["eval", "demo", "-m", "fake", "--metric", "llm-rubric"],
+            "unknown metric 'llm-rubric': here it is rubric_judge(",
+        ),
+        (["eval", "demo", "-m", "fake", "--metric", "GEval"], "unknown metric 'GEval': here it is rubric_judge("),
         (["eval", "demo", "-m", "fake", "--tempature", "1"], "'--temperature'?"),
         (["memory", "clean"], "No such command 'clean'."),
     ],

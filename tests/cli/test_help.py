@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator
 
 import click
 import pytest
 
 from themis.cli import themis
+from themis.cli.demo import _name_program
 from themis.cli.grouping import GROUPS, GroupedCommand, list_groups
 
 
@@ -89,3 +91,12 @@ def test_an_option_without_a_group_is_shown_all_the_same():
 
     assert [title for title, _ in list_groups(command, context)] == ["Other options"]
     assert "Not forgotten." in command.get_help(context)
+
+
+def test_the_demo_names_a_command_that_can_be_typed(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", [".venv/bin/themis", "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _name_program() == ".venv/bin/themis"
+
+    (tmp_path / "themis").touch(mode=0o755)
+    assert _name_program() == "themis"

@@ -34,7 +34,7 @@ def test_wrapped_lines_keep_their_indentation():
 
 
 def test_an_error_fits_the_terminal_and_stays_whole_in_a_pipe(tmp_path):
-    command = [sys.executable, "-m", "themis.cli", "eval", "demo", "-m", "fake/perfect", "--metric", "exact_mach"]
+    command = [sys.executable, "-m", "themis", "eval", "demo", "-m", "fake/perfect", "--metric", "exact_mach"]
     environment = {**os.environ, "COLUMNS": "50", "THEMIS_STORAGE": str(tmp_path)}
 
     piped = subprocess.run(command, env=environment, capture_output=True, text=True).stderr
@@ -48,7 +48,7 @@ def test_an_error_fits_the_terminal_and_stays_whole_in_a_pipe(tmp_path):
 
 def test_a_narrow_terminal_cuts_no_number_in_two(tmp_path):
     environment = {**os.environ, "COLUMNS": "40", "THEMIS_STORAGE": str(tmp_path), "TERM": "dumb"}
-    command = [sys.executable, "-m", "themis.cli", "eval", "demo", "-m", "fake/perfect", "--no-progress"]
+    command = [sys.executable, "-m", "themis", "eval", "demo", "-m", "fake/perfect", "--no-progress"]
 
     shown = in_a_terminal(command, environment).split()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -100,7 +101,7 @@ def test_a_piped_run_that_was_killed_is_finished_without_the_pipe(call, tmp_path
     rows = "".join(json.dumps({"id": str(n), "question": f"{n}?", "answer": str(n)}) + "\n" for n in range(20))
     words = ["eval", "-", "-m", "fake/perfect?ms=200", "-j", "1", "--run-id", "piped"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "themis.cli", *words],
+        [sys.executable, "-m", "themis", *words],
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
         stderr=subprocess.DEVNULL,
@@ -147,7 +148,7 @@ def test_how_to_repeat_it_is_told_with_the_rows_that_the_store_has(ask, call):
     [
         ("", "standard input has no rows"),
         (" \n\n", "standard input has no rows"),
-        ('{"question": "1?"}\n{broken\n', "standard input, line 2: not valid JSON"),
+        ('{"question": "1?", "answer": "1"}\n{broken\n', "standard input, line 2: not valid JSON"),
         ("question,answer\n1,2,3\n", "standard input, line 2: 3 cells, but the first line names 2 columns"),
         (b"\xff\xfe\x00", "standard input: not UTF-8"),
         ("What is 2 + 2?\n", "standard input has no rows"),
@@ -167,7 +168,7 @@ def test_what_cannot_be_read_is_told_with_its_place(ask, text, says):
 def test_a_terminal_is_no_source_of_rows(tmp_path):
     primary, secondary = os.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "themis.cli", "eval", "-", "-m", "fake/perfect"],
+        [sys.executable, "-m", "themis", "eval", "-", "-m", "fake/perfect"],
         stdin=secondary,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
@@ -207,3 +208,11 @@ def test_an_estimate_reads_standard_input_too(call, monkeypatch):
     said = call("estimate", "-", "-m", "openai/gpt-4o", "--json")
 
     assert json.loads(said.out)["rows"] == 3
+
+
+def test_a_closed_standard_input_is_said_to_be_closed(tmp_path):
+    command = shlex.join([sys.executable, "-m", "themis", "eval", "-", "-m", "fake/perfect"])
+    done = subprocess.run(["sh", "-c", f"{command} <&-"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "rows are read from standard input, which is closed: name a file, or pipe rows in" in done.stderr

@@ -14,7 +14,10 @@ from themis.cli import themis
 from themis.cli.elsewhere import _COMMANDS, _OPTIONS
 from themis.evaluation.extractors import EXTRACTORS
 from themis.evaluation.metrics import METRICS
+from themis.evaluation.registries import _METRICS_ELSEWHERE
 from themis.evaluation.resolve import resolve_extractor, resolve_metric
+from themis.exceptions import ProviderError
+from themis.generation.providers import parse_model
 
 GUIDES = REPOSITORY / "docs" / "guides"
 PAGES = sorted(GUIDES.glob("from-*.md"))
@@ -84,6 +87,28 @@ def test_whoever_types_a_command_of_theirs_is_answered():
 
     assert told >= {"eval", "eval-retry", "score", "view"}
     assert told - {*_COMMANDS, *themis.list_commands(click.Context(themis))} == set()
+
+
+def test_no_metric_of_ours_is_taken_for_one_of_another_tool_and_what_is_named_in_its_place_exists():
+    assert [name for name in _METRICS_ELSEWHERE if name in METRICS] == []
+    for here in _METRICS_ELSEWHERE.values():
+        named = re.findall(r"[a-z_0-9]+(?:\([^)]*\))?", here.replace("provider/model", "a/b"))
+        assert any(name.partition("(")[0] in METRICS for name in named) or "@themis.metric" in here, here
+
+
+@pytest.mark.parametrize(
+    ("theirs", "here"),
+    [
+        ("openai:chat:gpt-4o-mini", "openai/gpt-4o-mini"),
+        ("anthropic:messages:claude-haiku-4-5", "anthropic/claude-haiku-4-5"),
+        ("ollama:chat:llama3:8b", "ollama/llama3:8b"),
+    ],
+)
+def test_a_model_that_is_named_as_in_promptfoo_is_told_its_name_here(theirs, here):
+    with pytest.raises(ProviderError, match=f"here it is '{here}'"):
+        parse_model(theirs)
+    assert parse_model(theirs.replace(":", "/", 1)).identifier == theirs.partition(":")[2]
+    assert parse_model("ollama:llama3:8b").identifier == "llama3:8b"
 
 
 NAMES_OF_1_3 = """

@@ -1,6 +1,7 @@
 """What is read back from the store equals what was written, whatever it holds."""
 
 import datetime
+import json
 import math
 import re
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from themis.core.codec import decode, decode_as, encode, json_bytes, to_plain
+from themis.core.codec import canonical_json, decode, decode_as, encode, json_bytes, to_plain
 from themis.core.entities import GenerationTask, ModelError, ModelSpec, PromptRender, PromptSpec, SamplingConfig
 
 PAIRED_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -148,3 +149,20 @@ def test_what_json_has_no_word_for_is_written_so_that_every_reader_takes_it():
 class Odd:
     def __str__(self) -> str:
         return "odd"
+
+
+ROWS = st.dictionaries(TEXT, st.none() | st.booleans() | st.integers() | TEXT | VALUES, max_size=6)
+
+
+@given(ROWS)
+@example({"b": 1, "a": 2**70})
+@example({"a": "\ud800"})
+@example({"a": "\x7f", "é": None})
+@example({"a": 'a "quoted" \\ text\n', "": True})
+@example({"zahl": 1.5, "b": [1, {"y": 1, "x": 2}]})
+@example({"A": 1, "a": 2, "_": 3, "0": 4})
+def test_equal_rows_have_one_text_whichever_way_it_is_written(row: dict[Any, Any]) -> None:
+    text = canonical_json(row)
+
+    assert text == canonical_json(dict(reversed(row.items())))
+    assert text == json.dumps(row, sort_keys=True, separators=(",", ":"))

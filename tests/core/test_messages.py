@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from themis.core.entities import ModelOutput, ToolCall
@@ -20,7 +22,7 @@ from themis.exceptions import ConfigurationError
         ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>81", "hm", "81"),
         ("<think>never closed", "never closed", ""),
         ("<think></think>81", "", "81"),
-        ("<think>a</think><think>b</think>81", "a</think><think>b", "81"),
+        ("<think>a</think><think>b</think>81", "a\n\nb", "81"),
         ("<think>a <think>b</think> c</think>81", "a <think>b</think> c", "81"),
         ("<think>no <think> here</think>81", "no <think> here", "81"),
         ("<think>no <think> here</think>81, <think>x</think>", "no <think> here", "81, <think>x</think>"),
@@ -28,6 +30,9 @@ from themis.exceptions import ConfigurationError
         ("<think>it is `81`</think>`81`", "it is `81`", "`81`"),
         ("<Thinking>hm</Thinking>81", "hm", "81"),
         ("<seed:think>hm</seed:think>81", "hm", "81"),
+        ('text.split("</think>")[-1]', None, 'text.split("</think>")[-1]'),
+        ('then "</think>" ends it</think>81', 'then "</think>" ends it', "81"),
+        ("<think>`\nthen `</think>` ends it</think>81", "`\nthen `</think>` ends it", "81"),
         ("Write `</think>` behind it.", None, "Write `</think>` behind it."),
         ("```xml\n</think>\n```", None, "```xml\n</think>\n```"),
         ("81", None, "81"),
@@ -38,6 +43,13 @@ from themis.exceptions import ConfigurationError
 )
 def test_a_thought_is_what_stands_before_the_answer(text, reasoning, answer):
     assert split_reasoning(text) == (reasoning, answer)
+
+
+def test_a_model_that_repeats_its_tags_without_end_is_read_in_a_moment():
+    began = time.process_time()
+
+    assert split_reasoning("<think>`" * 100_000).answer == ""
+    assert time.process_time() - began < 5
 
 
 def test_openais_and_anthropics_shapes_become_one():

@@ -185,7 +185,22 @@ def test_what_a_whole_conversation_tells_itself_is_not_said_twice():
 
     assert without_retold(asked, [list_answered(ModelOutput("4"))]) == asked
     assert without_retold(asked, [whole, []]) == asked[:1]
-    assert without_retold(asked, [[{"role": "system", "content": "Mine."}, *whole]]) == []
+    assert without_retold(asked, [[{"role": "system", "content": "Be brief."}, *whole]]) == []
+
+
+def test_what_was_asked_is_shown_beside_a_conversation_that_tells_something_else():
+    asked = list_asked(task(system_prompt="Be brief."))
+    whole = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    other = [{"role": "user", "content": "Add 2 to 2, says the boss."}, {"role": "assistant", "content": "4"}]
+
+    assert without_retold(asked, [[{"role": "system", "content": "Mine."}, *whole]]) == asked[:1]
+    assert without_retold(asked, [whole, other]) == asked
+
+
+def test_an_answer_of_white_space_has_nothing_to_show():
+    (turn,) = list_turns(list_answered(ModelOutput(" \n")))
+
+    assert turn.parts == ()
 
 
 def test_images_are_told_by_their_length_and_other_texts_are_left():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 import pytest
 
+import themis
 from themis.core.entities import MetricScore
 from themis.core.identity import describe_object
 from themis.evaluation.extractors import EXTRACTORS, BoxedExtractor, ChainExtractor, FieldExtractionError
@@ -193,6 +194,19 @@ def test_a_decorated_metric_may_have_another_name_and_ask_for_everything():
     found = resolve_metric("Expected").compute(prediction="p", references=[1, 2], metadata={"of": 4})
     assert found == MetricScore("Expected", 0.5, {"given": "p"})
     assert scored.requires_reference is True
+
+
+def test_a_function_that_takes_metadata_is_shown_what_the_model_returned_by_itself_too(tmp_path):
+    @metric
+    def answered_in_one_go(prediction, metadata):
+        return metadata["model_output"].text == prediction and metadata["model_output"].tool_calls == ()
+
+    rows = [{"id": "a", "question": "2 + 2?", "answer": "4"}]
+    asked = {"model": "fake/perfect", "prompt": "{question}", "storage": tmp_path, "progress": False}
+    alone = themis.evaluate(rows, metrics=[answered_in_one_go], run_id="alone", **asked)
+    beside = themis.evaluate(rows, metrics=[answered_in_one_go, "steps"], run_id="beside", **asked)
+
+    assert alone.metric("answered_in_one_go") == beside.metric("answered_in_one_go") == 1
 
 
 def test_parameters_with_other_names_count_by_their_place():

@@ -126,6 +126,9 @@ def test_attachments_go_with_the_last_run_that_has_them(tmp_path):
         ({"question": "?", "image": 3}, "expected a path"),
         ({"question": "?", "image": "data:image/png;base64,###"}, "not base64"),
         ({"question": "?", "image": "data:image/png;base64,"}, "is empty"),
+        ({"question": "?", "image": "data:text/plain,hello"}, "is given as data:image/png;base64,"),
+        ({"question": "?", "image": "iVBORw0KGgo" * 1000}, "(11,000 characters) is no path"),
+        ({"question": "?", "image": "ftp://example.org/a.png"}, "'ftp://example.org/a.png' is not read"),
         ({"question": "?", "image": "data:image/png;base64,bm90IGFuIGltYWdl"}, "should be image/png"),
     ],
 )
@@ -134,6 +137,32 @@ def test_what_cannot_be_attached_is_told_before_the_first_call(tmp_path, row, sa
         evaluate(tmp_path, [{"id": "1", "answer": "x", **row}])
     assert said in str(error.value) or said == "did you mean"
     assert not SEEN
+
+
+def test_an_address_may_be_in_a_mapping_and_in_capitals(tmp_path):
+    pictures = [{"url": "https://example.org/cat.png"}, "HTTPS://EXAMPLE.org/dog.png"]
+    evaluate(tmp_path, [{"id": "1", "question": "?", "image": pictures, "answer": "x"}])
+
+    assert [part["url"] for part in SEEN[0][0][-1]["content"] if part["type"] == "image"] == [
+        "https://example.org/cat.png",
+        "HTTPS://EXAMPLE.org/dog.png",
+    ]
+
+
+def test_a_function_finds_the_picture_in_the_field_that_names_it(tmp_path):
+    def look(image, row):
+        assert image == row["image"]
+        return base64.b64decode(image["data"])[1:4].decode()
+
+    report = themis.evaluate(
+        [{"id": "1", "question": "?", "image": PNG, "answer": "PNG"}],
+        model=look,
+        attach=["image"],
+        storage=tmp_path,
+        progress=False,
+    )
+
+    assert report.metric("exact_match").mean == 1.0
 
 
 def test_an_image_is_sent_as_what_it_is_whatever_it_is_called(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 
+import polars
 import pytest
 
 import themis
@@ -103,6 +104,24 @@ def test_tokens_and_cost_of_a_sample_are_those_of_all_its_attempts(tmp_path):
 
     assert tokens.sum() == report.metadata["cost"]["token_counts"]["prompt_tokens"]
     assert report.to_frame()["cost_usd"].sum() == report.metadata["cost"]["total_cost"]
+
+
+def test_frames_of_runs_stand_below_each_other_whatever_is_not_known_of_one(tmp_path):
+    def app(question):
+        return question
+
+    asked = {"prompt": "{question}", "storage": tmp_path, "progress": False}
+    priced = themis.evaluate(ROWS, model="fake/echo", run_id="priced", **asked)
+    unpriced = themis.evaluate(ROWS, model=app, run_id="unpriced", **asked)
+    other = themis.evaluate(ROWS[:1], model="fake/echo", run_id="other", reference_field="", metrics=["f1"], **asked)
+
+    below = polars.concat([priced.to_frame("polars"), unpriced.to_frame("polars")])
+    assert below["cost_usd"].to_list() == [0.0] * 3 + [None] * 3
+    assert str(unpriced.to_frame()["cost_usd"].dtype) == str(unpriced.to_frame()["prompt_tokens"].dtype) == "float64"
+    assert other.to_frame("polars")["F1"].dtype == polars.Float64
+    one = compare_runs(["priced", "unpriced"], storage_path=tmp_path).to_frame("polars")
+    two = compare_runs(["priced", "unpriced"], storage_path=tmp_path, statistical_test="none").to_frame("polars")
+    assert polars.concat([one, two])["p_value"].null_count() > 0
 
 
 def test_what_a_comparison_says_of_a_pair_is_a_row(tmp_path):

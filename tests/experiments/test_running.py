@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from batch_server import PROMPT_TOKENS, batch_server
 
 import themis
+from themis.core.codec import digest
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.exceptions import ConfigurationError, RunInterrupted
+from themis.exceptions import ConfigurationError, RunBusyError, RunInterrupted
 from themis.experiments import EndedRun, PlannedRun, Watch, plan_experiment, run_experiment
 from themis.experiments.conducting import open_experiment
 from themis.generation.providers import register_provider
@@ -24,7 +29,7 @@ from themis.memory import Agent, register_agent
 from themis.runs.lifecycle import CURRENT_HANDLE, RunHandle
 from themis.runs.observers import Observer
 from themis.runs.prices import price_of
-from themis.storage import ExperimentStorage, RunStatus
+from themis.storage import ExperimentStorage, RunStatus, schema
 
 ANSWER_USD = 0.01
 
@@ -196,6 +201,44 @@ class StopInBatch(Watch):
                     handle.stop()
 
         return [Stopping()]
+
+
+def test_a_budget_that_ends_in_the_middle_of_an_items_attempts_leaves_the_run_incomplete(counted, subject):
+    alone = {**counted, "subjects": ["counted/gpt-4o-mini"], "prompts": {}, "prompt": "{question}", "num_samples": 3}
+
+    result = run_experiment({**alone, "budget_usd": 0.355}, progress=False)  # 35 answers of 36
+    plan = plan_experiment(alone)
+
+    assert (result.exit_code, result.runs[0].stored.calls) == (130, 35)
+    assert "1 samples are left" in result.problems()[0]
+    assert (plan.calls, plan.runs[0].standing) == (1, "11 of 12")
+    assert run_experiment(alone, progress=False).exit_code == 0
+    assert sum(subject.asked.values()) == 36
+
+
+def test_two_processes_do_not_spend_one_budget_twice(counted, subject):
+    store, refused = ExperimentStorage(), list[str]()
+
+    class Second(Watch):
+        """Another that begins the same experiment, once a run of the first has ended and a later one has not begun."""
+
+        def on_end(self, ended: EndedRun) -> None:
+            with pytest.raises(RunBusyError) as busy:
+                run_experiment(within, progress=False)
+            refused.append(str(busy.value))
+
+    within = {**counted, "budget_usd": 10.0, "parallel": 1}
+    assert run_experiment(within, watch=Second()).exit_code == 0
+
+    assert len(refused) == 4
+    assert "experiment 'sums' is being run by process" in refused[0]
+    assert sum(subject.asked.values()) == 48
+    # It is let go at the end; and that of a process that died is no obstacle.
+    with store.engine.begin() as connection:
+        lease = {"holder": f"{socket.gethostname()}:999999999:1:token", "until": time.time() + 60}
+        name = f"experiment:{digest('sums')[:32]}"
+        connection.execute(sa.insert(schema.meta).values(key=name, value=json.dumps(lease)))
+    assert run_experiment(within, progress=False).exit_code == 0
 
 
 def test_the_budget_holds_what_batches_of_before_cost_that_belong_to_a_later_run(folder):
@@ -396,10 +439,50 @@ def test_a_plan_says_what_is_left_and_writes_nothing(counted, subject):
     assert after.spent_usd == pytest.approx(0.24, abs=1e-3)
 
 
+def test_a_plan_counts_what_judges_still_have_to_be_asked(counted, subject):
+    register_provider("hesitant", Hesitant)
+    judged = {**counted, "metrics": ["exact_match", {"rubric_judge": {"model": "hesitant/judge", "rubric": ["right"]}}]}
+    Hesitant.verdict = "I would rather not say."
+    run_experiment(judged, progress=False)
+    plan = plan_experiment(judged)
+
+    assert [run.standing for run in plan.runs] == ["12 of 12 answered"] * 4
+    assert (plan.calls, plan.tokens > 0) == (48, True)
+    Hesitant.verdict = '{"scores": {"right": 1}, "verdict": "pass", "confidence": 1, "reason": "so it is"}'
+    run_experiment(judged, progress=False)
+    assert plan_experiment(judged).calls == 0
+    # Judged by another rubric, the same answers are to be judged again.
+    other = {"rubric_judge": {"model": "hesitant/judge", "rubric": ["polite"]}}
+    assert plan_experiment({**judged, "metrics": ["exact_match", other]}).calls == 48
+
+
+class Hesitant(StatelessTaskExecutor):
+    """A judge that says what it is told to."""
+
+    is_local = True
+    verdict = ""
+
+    def __init__(self, **_: Any) -> None:
+        pass
+
+    def execute(self, task: GenerationTask) -> GenerationRecord:
+        return GenerationRecord(task, ModelOutput(self.verdict, None, {}), None)
+
+
+def test_a_plan_does_not_say_how_much_at_most_tools_may_cost(sums, folder):
+    (folder / "own.py").write_text('def look_up(item: str) -> str:\n    "Its colour."\n    return "red"\n')
+    plan = plan_experiment({**sums, "subjects": ["openai/gpt-4o"], "tools": ["own.py:look_up"]})
+
+    assert plan.most_usd is None
+    assert plan.likely_usd > 0
+    assert plan.to_dict()["runs"][0]["takes_steps"]
+
+
 def test_a_plan_counts_judges(sums):
     plan = plan_experiment({**sums, "metrics": [{"rubric_judge": {"model": "openai/gpt-4o"}}]})
 
     assert plan.calls == 4 * 12 * 2
+    assert plan.tokens > plan_experiment(sums).tokens + 4 * 12 * 250  # what a judge is shown, too
     assert plan.likely_usd > 0
 
 

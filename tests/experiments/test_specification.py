@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -288,7 +289,8 @@ memory:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"parallel": 0}, "parallel: parallel is a whole number of at least 1, got 0"),
+        ({"parallel": 0}, "parallel: parallel is a whole number from 1 to 1,000, got 0"),
+        ({"parallel": 10**30}, "parallel: parallel is a whole number from 1 to 1,000, got 1000"),
         ({"budget_usd": -1}, "budget_usd: budget_usd is a number greater than 0, got -1"),
         ({"subjects": "fake/perfect"}, "subjects is a list, or a mapping from names, got 'fake/perfect'"),
         ({"sampling": [0.7]}, "a sampling is a mapping of settings, such as {temperature: 0.7}, got 0.7"),
@@ -300,11 +302,22 @@ memory:
         ({"subjects": [{"model": "fake/perfect", "prompts": 3}]}, "prompts names those that it goes with, got 3"),
         ({"subjects": [{"name": "weak"}]}, "subjects[0]: 'weak' of subjects has no model"),
         ({"metrics": [{"numeric": 0.1}]}, "metrics: metrics with parameters is written as {name: {parameter: value}}"),
-        ({"memory": {"agents": ["perfect"], "seeds": 0}}, "seeds is a list, or how many of them: at least 1, got 0"),
+        ({"memory": {"agents": ["perfect"], "seeds": 0}}, "seeds is a list, or how many of them: 1 to 10,000, got 0"),
+        ({"memory": {"agents": ["perfect"], "seeds": 10**30}}, "how many of them: 1 to 10,000, got 1000"),
+        ({"limit": 10**30}, "limit is a whole number of at least 1, got 1000"),
         ({"prompts": 0}, "prompts is a list, or a mapping from names, got 0"),
         ({"memory": {"agents": ["perfect"], "gates": 0}}, "gates is a list"),
         ({"memory": {"agents": ["perfect"], "max_message_tokens": 0}}, "max_message_tokens is a whole number of at least 1"),
         ({"max_tokens": -2}, "max_tokens is at least 1, or -1 for no limit, got -2"),
+        ({"gates": [{"metric": "M", "at_least": float("nan")}]}, "at_least of a gate cannot be nan"),
+        ({"budget_usd": float("inf")}, "budget_usd is a number greater than 0, got inf"),
+        ({"compare": {"alpha": "0.05"}}, "alpha of compare cannot be '0.05'"),
+        ({"compare": {"n_bootstrap": 0}}, "n_bootstrap is at least 1 (10,000 is usual), got 0"),
+        ({"name": "a\0b"}, "name is what the experiment is called, a text that can be stored, got 'a\\x00b'"),
+        ({"metrics": [{"numeric": {"tolerance": float("nan")}}]}, "tolerance of numeric cannot be nan; give a number"),
+        ({"metrics": [{"numeric": {"tolerance": date(2024, 1, 1)}}]}, "cannot be datetime.date(2024, 1, 1)"),
+        ({"prompts": {"plain": {"question": None}}}, "unknown key 'question'; a text with braces stands in quotes"),
+        ({"subjects": [{"model": "fake/perfect", "prompts": []}]}, "subjects[0]: 'perfect' of subjects goes with nothing"),
         ({"memory": {"agents": ["perfect"], "seeds": True}}, "seeds is a list, or a mapping from names, got True"),
     ],
 )  # fmt: skip
@@ -364,3 +377,35 @@ def test_a_file_without_a_name_is_called_by_its_own(folder):
     path.write_text("model: fake/perfect\ndataset: demo\n", encoding="utf-8")
 
     assert load_experiment(path).name == "capitals"
+
+
+def test_variants_share_settings_by_the_merge_keys_of_yaml(folder):
+    (folder / "sums.yml").write_text(
+        "datasets: [rows.jsonl]\nprompt: '{question}'\nsubjects:\n"
+        "  - &weak {name: weak, model: fake/noisy-0.5, temperature: 0.5}\n"
+        "  - {<<: *weak, name: warm, temperature: 0.9}\n"
+    )
+
+    runs = load_experiment("sums.yml").runs
+
+    assert [(run.name, run.specification.model, run.specification.temperature) for run in runs] == [
+        ("weak · rows", "fake/noisy-0.5", 0.5),
+        ("warm · rows", "fake/noisy-0.5", 0.9),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name: sums\nsubjects:\n\t- fake/perfect\n", "that cannot start any token; YAML is indented by spaces"),
+        ("name: " + "[" * 3000 + "]" * 3000, "sums.yml is nested too deeply"),
+        ("datasets: [demo]\nmodel: fake/perfect\nprompt: {question}\n", "a text with braces stands in quotes"),
+    ],
+)  # fmt: skip
+def test_what_is_no_yaml_is_told_in_its_own_words(folder, text, told):
+    (folder / "sums.yml").write_text(text)
+
+    with pytest.raises(ConfigurationError) as refused:
+        load_experiment("sums.yml")
+
+    assert told in str(refused.value)

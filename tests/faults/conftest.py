@@ -44,7 +44,7 @@ def themis(tmp_path: Path) -> CommandLine:
 
     def run(*words: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "themis.cli", *words],
+            [sys.executable, "-m", "themis", *words],
             cwd=cwd or tmp_path,
             env={**os.environ, "NO_COLOR": "1", "COLUMNS": "200", **variables},
             capture_output=True,

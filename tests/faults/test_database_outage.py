@@ -59,7 +59,7 @@ def wait_until(true: object, seconds: float = 120) -> None:
 
 def start(words: list[str], cwd: Path, **variables: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "themis.cli", *words],
+        [sys.executable, "-m", "themis", *words],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(PROJECT), "NO_COLOR": "1", **variables},
         stdout=subprocess.PIPE,

@@ -129,7 +129,7 @@ class Tour:
 
     def as_process(self, *words: str) -> None:
         ended = subprocess.run(
-            [sys.executable, "-m", "themis.cli", *words, "--storage", self.storage],
+            [sys.executable, "-m", "themis", *words, "--storage", self.storage],
             cwd=self.folder / "given", capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         self.printed[" ".join(words)] = ended.stdout + ended.stderr
@@ -424,7 +424,7 @@ def test_no_key_comes_out_of_a_postgresql_store(tour, gossip, empty_postgres):
 
 def test_the_server_does_not_print_the_token_that_the_environment_gave_it(tour):
     server = subprocess.Popen(
-        [sys.executable, "-m", "themis.cli", "serve", "--port", "0", "--storage", tour.storage],
+        [sys.executable, "-m", "themis", "serve", "--port", "0", "--storage", tour.storage],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stderr is not None

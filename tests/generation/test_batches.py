@@ -300,6 +300,30 @@ def test_results_that_are_no_longer_kept_are_asked_for_again(vendor):
     assert len(vendor.server.singly) == 5
 
 
+def test_results_that_come_in_part_are_read_again_and_not_paid_again(vendor):
+    vendor.server.behaviour.cut_downloads = 2
+    report = vendor.evaluate(numbers(20))
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").count) == (1.0, 20)
+    assert report.metadata["cost"]["total_cost"] == vendor.cost(batched=20)
+    assert not vendor.server.singly
+
+
+def test_results_that_cannot_be_read_end_the_run_and_wait_for_the_next_one(vendor):
+    vendor.server.behaviour.cut_downloads = 5
+    with pytest.raises(ProviderError) as ended:
+        vendor.evaluate(numbers(20))
+    assert "says that 20 items of batch" in str(ended.value)
+    assert "1 results can be read. Going on with the run reads them again" in str(ended.value)
+    assert [batch.state for batch in vendor.batches()] == [BatchState.SUBMITTED]
+    report = vendor.evaluate(numbers(20))
+
+    assert report.metric("exact_match").count == 20
+    assert report.metadata["cost"]["total_cost"] == vendor.cost(batched=20)
+    assert not vendor.server.singly
+    assert set(vendor.server.accepted.values()) == {1}
+
+
 # --- stopping and going on -------------------------------------------------------------------------------------------
 
 

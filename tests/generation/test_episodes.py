@@ -108,6 +108,58 @@ def test_a_sample_that_reaches_a_limit_ends_there_and_says_so(tmp_path, limit, t
     assert sum(message["role"] == "assistant" for message in output.transcript) == turns
 
 
+@pytest.mark.parametrize(
+    ("limit", "turns"),
+    [
+        ({"max_turns": 3}, 3),
+        ({"max_sample_tokens": 15}, 3),
+        ({"max_sample_usd": 0.25}, 3),
+        ({"max_sample_seconds": 1e-9}, 1),
+    ],
+)
+def test_what_was_said_on_the_way_to_an_answer_is_never_scored_as_one(tmp_path, limit, turns):
+    def restless(messages, row):
+        """Says what is right, and goes on and on."""
+        call = ToolCall("rest", {}, id=str(len(messages)))
+        return ModelOutput("42", usage=USAGE, tool_calls=(call,), finish_reason="tool_calls", cost_usd=0.1)
+
+    def rest() -> str:
+        """Does nothing."""
+        return "rested"
+
+    data = [{"id": "1", "question": "?", "answer": "42"}]
+    metrics = ["exact_match", "tool_called('rest')", "steps"]
+    report = evaluate(tmp_path, data, model=restless, tools=[rest], metrics=metrics, **limit)
+
+    (name,) = limit
+    assert (report.metric("exact_match").mean, report.metric("exact_match").unparsed) == (0.0, 1)
+    (score,) = report.metric("exact_match").per_sample
+    assert score.details["error"] == f"not answered: stopped by {name}"
+    # The conversation itself is as good as any other.
+    assert (report.metric("tool_called").mean, report.metric("steps").mean) == (1.0, turns)
+    option = f"--{name.replace('_', '-')}"
+    assert report.metadata["caveats"] == [
+        f"100 % of answers were cut off by {name}: the mean is too low; raise {option}"
+    ]
+
+
+def test_answers_that_were_cut_off_in_both_ways_are_told_of_in_both(tmp_path):
+    def model(messages, row):
+        if row["id"] == "long":
+            return ModelOutput("The answer", finish_reason="length")
+        return ModelOutput("", tool_calls=(ToolCall("add", {"a": 1, "b": 1}, id=str(len(messages))),))
+
+    data = [
+        {"id": name, "question": '"finish_reason":"max_sample_tokens"', "answer": "1"} for name in ("long", "restless")
+    ]
+    report = evaluate(tmp_path, data, model=model, tools=[add], max_turns=2, max_tokens=64)
+
+    assert report.metadata["caveats"] == [
+        "100 % of answers were cut off at 64 tokens and by max_turns: the mean is too low; "
+        "raise --max-tokens, and raise --max-turns"
+    ]
+
+
 def test_a_failed_sample_keeps_its_steps_and_the_next_session_takes_them_up(tmp_path, broken_once):
     asked, model = broken_once
     first = evaluate(tmp_path, [*rows(0), *rows(3)], model=model, tools=[add], max_retries=1)
@@ -175,6 +227,32 @@ class _Customer:
         assert messages[-1]["role"] == "user"
         said = sum(message["role"] == "assistant" for message in messages)
         return GenerationRecord(task, ModelOutput(["", "Where?", "And now?", "[END]"][said]), None)
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"), [("length", "said nothing within max_tokens=400"), ("stop", "said nothing")]
+)
+def test_a_user_that_says_nothing_has_failed_and_does_not_end_the_conversation(tmp_path, ending, said):
+    class Speechless:
+        """Thinks until there is no room for words, as a reasoning model does."""
+
+        def execute(self, task):
+            return GenerationRecord(task, ModelOutput("", reasoning="Well", finish_reason=ending), None)
+
+    themis.register_provider("speechless", Speechless)
+
+    with pytest.raises(RunFailedError, match=f"whoever plays the user {said}"):
+        evaluate(tmp_path, rows(0), user={"model": "speechless/any", "goal": "wants cake"})
+
+
+def test_a_script_that_was_not_played_to_its_end_says_what_ended_it(tmp_path):
+    def script(row):
+        for _ in range(5):
+            yield Say("And now?")
+        yield Grade(1.0, ("patient",))
+
+    with pytest.raises(RunFailedError, match="not played to its end: stopped by max_turns"):
+        evaluate(tmp_path, rows(0), script=script, max_turns=2, metrics=["script_grade"])
 
 
 def test_a_script_plays_its_actions_and_grades_itself(tmp_path):
@@ -368,3 +446,72 @@ def test_an_answer_that_a_script_made_of_another_row_is_not_reused(tmp_path):
             tmp_path, data, model="repeats/any", prompt="Hello {x}", script=introduce, cache="store", run_id=name
         )
         assert report.generation_results[0].output.text == f"I am {name}."
+
+
+def test_a_sample_whose_environment_cannot_tell_how_it_was_left_fails_alone_and_no_answer_is_paid_twice(tmp_path):
+    asked, is_down = [], tmp_path / "down"
+    is_down.touch()
+
+    class Till:
+        """Counts; the database behind it is lost once everything is sold."""
+
+        def __init__(self, row):
+            self._row, self._told, self.sold = row["id"], 0, 0
+
+        def sell(self) -> int:
+            """Sells one."""
+            self.sold += 1
+            return self.sold
+
+        def snapshot(self):
+            self._told += 1
+            if self._row == "1" and self._told == 3 and is_down.exists():
+                raise ConnectionError("the database is gone")
+            return {"sold": self.sold}
+
+        def restore(self, state):
+            self.sold = state["sold"]
+
+    def model(messages, row):
+        asked.append((row["id"], len(messages)))
+        if messages[-1]["role"] == "user":
+            return ModelOutput("", usage=USAGE, tool_calls=(ToolCall("sell", id="1"),))
+        return ModelOutput("sold", usage=USAGE)
+
+    data = [{"id": str(n), "question": "Sell.", "answer": "sold"} for n in range(3)]
+    first = evaluate(tmp_path, data, model=model, tools=[Till])
+    assert [failure.message for failure in first.failures] == [
+        "Till.snapshot failed: ConnectionError: the database is gone"
+    ]
+
+    is_down.unlink()
+    second = evaluate(tmp_path, data, model=model, tools=[Till])
+
+    assert (second.metric("exact_match").mean, second.metric("exact_match").count) == (1.0, 3)
+    assert len(asked) == len(set(asked)) == 6
+    assert second.metadata["cost"]["token_counts"]["prompt_tokens"] == 6 * 5
+
+
+def test_ids_that_were_mended_are_the_same_after_a_failure(tmp_path):
+    failures, seen = [ConnectionError("down")], []
+
+    class Forgetful:
+        """Gives every call the same id; fails once in the middle."""
+
+        def execute(self, task):
+            messages = task.metadata.get("messages", [])
+            seen.append([message["tool_call_id"] for message in messages if message["role"] == "tool"])
+            if len(messages) == 5 and failures:
+                raise failures.pop()
+            done = len(messages) // 2
+            calls = (ToolCall("add", {"a": done, "b": 1}, id="same"),) if done < 3 else ()
+            return GenerationRecord(task, ModelOutput("" if calls else "3", usage=USAGE, tool_calls=calls), None)
+
+    themis.register_provider("forgetful", Forgetful)
+    data = [{"id": "1", "question": "?", "answer": "3"}]
+    with pytest.raises(RunFailedError, match="down"):
+        evaluate(tmp_path, data, model="forgetful/any", tools=[add], max_retries=1)
+    report = evaluate(tmp_path, data, model="forgetful/any", tools=[add], max_retries=1)
+
+    assert report.metric("exact_match").mean == 1.0
+    assert seen[-1] == ["same", "call00002", "call00003"]

@@ -411,6 +411,29 @@ async def test_refusals_of_other_servers_are_read(server, task, body, status, se
     assert left_out in provider.left_out
 
 
+@pytest.mark.parametrize(
+    ("said", "parameter", "code"),
+    [
+        ("Invalid schema for function 'seed': 'temperature' is not supported", "tools[0].function.parameters", None),
+        ("Unknown parameter: 'messages[2].temperature'.", "messages[2].temperature", "unknown_parameter"),
+        ("messages.1.content.0.temperature: Extra inputs are not permitted", None, None),
+        ("'messages.2' : for 'role:tool' the following must be satisfied[property 'stop' is unsupported]", None, None),
+        ("Invalid prompt: the reactor's temperature is not allowed to be discussed", None, "invalid_prompt"),
+    ],
+)
+async def test_nothing_is_learnt_of_a_refusal_that_is_about_what_was_said(server, task, caplog, said, parameter, code):
+    server.answer = answering(lambda body: refuse(said, parameter, code), COMPLETION)
+    provider = openai(server, seed=1, stop="x")
+
+    with pytest.raises(ProviderCallError) as raised:
+        await ask(provider, task())
+
+    assert len(server.seen) == 1
+    assert not provider.left_out
+    assert not caplog.records
+    assert "provider option" not in str(raised.value)
+
+
 def test_a_refusal_is_read_only_where_a_parameter_is_meant():
     def read(said, sent, **told):
         return read_refusal(ProviderCallError(said, kind="bad_request", status=400, **told), sent)
@@ -617,6 +640,29 @@ def test_an_effort_that_makes_no_sense_is_found_before_any_call(provider, option
         create_provider(provider, {"base_url": "http://127.0.0.1:1/v1", **options})
 
 
+async def test_what_many_calls_learn_at_once_is_said_once(server, task, caplog):
+    def respond(body):
+        if body.get("thinking", {}).get("type") == "enabled":
+            return refuse_as_anthropic('"thinking.type.enabled" is not supported for this model.')
+        return None
+
+    server.answer = answering(respond, MESSAGE)
+    await ask(anthropic(server, thinking_budget=8000), *(task(str(n), model="someone-new") for n in range(12)))
+
+    assert [record.message for record in caplog.records if "thinking_budget" in record.message] == [
+        "someone-new: thinking_budget, which was asked for: 8000 is sent as the effort 'medium'"
+    ]
+
+
+async def test_what_is_not_taken_beside_thinking_is_told_so(server, task):
+    server.says(MESSAGE)
+    provider = anthropic(server, thinking_budget=2000)
+
+    await ask(provider, task(model="claude-3-7-sonnet-latest", temperature=0.7))
+
+    assert "not taken by this model while it reasons" in provider.left_out["temperature"]
+
+
 async def test_a_word_that_the_model_does_not_know_is_learnt(server, task, caplog):
     known = ("none", "low", "medium")
 
@@ -649,8 +695,7 @@ def evaluate(server, storage, **options):
         storage=storage,
         run_id="thinking",
         progress=False,
-        base_url=server.address("/v1"),
-        **{"model": "openai/new-thinker", **options},
+        **{"base_url": server.address("/v1"), "model": "openai/new-thinker", **options},
     )
 
 
@@ -667,6 +712,18 @@ def test_a_run_keeps_what_was_sent_and_what_was_not(server, tmp_path, call):
     shown = call("show", "thinking", "--storage", tmp_path).out
     assert f"sent: {LIMIT}=512" in shown
     assert "not as asked: temperature: 0.0 is not sent" in shown
+
+
+def test_a_seed_that_no_claude_takes_is_not_sent_and_that_is_said(server, tmp_path, call):
+    server.answer = answer_as_anthropic
+    options = {"model": "anthropic/claude-sonnet-4-5", "base_url": server.address(""), "seed": 7, "api_key": "k"}
+    evaluate(server, tmp_path, **options)
+
+    assert all("seed" not in seen.body for seen in server.seen)
+    assert len(server.seen) == len(ROWS)
+    assert "not as asked: seed: 7 is not sent" in call("show", "thinking", "--storage", tmp_path).out
+    with pytest.raises(ConfigurationError, match="seed 7 is not sent"):
+        evaluate(server, tmp_path / "strict", **options, strict_parameters=True)
 
 
 def test_a_system_prompt_is_shown_however_it_was_given(server, tmp_path, call):

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,19 @@ def test_what_a_function_says_of_usage_and_cost_is_counted(tmp_path):
     assert report.metadata["cost"]["token_counts"]["prompt_tokens"] == 6
 
 
+@pytest.mark.parametrize("cost", ["0.25", Decimal("0.25")])
+def test_a_cost_may_be_a_decimal_or_written_as_a_text(cost, tmp_path):
+    report = evaluate(lambda prompt: {"text": prompt.upper(), "cost_usd": cost, "error": None}, tmp_path)
+
+    assert report.metadata["cost"]["total_cost"] == 0.5
+
+
+def test_an_answer_may_tell_how_far_off_it_may_be(tmp_path):
+    report = evaluate(lambda prompt: {"answer": prompt.upper(), "error": 0.1}, tmp_path)
+
+    assert report.metric("exact_match").mean == 1.0
+
+
 def test_the_expected_answer_is_not_shown_to_whoever_answers(tmp_path):
     def peek(row):
         return str(row.get("answer"))
@@ -119,6 +133,11 @@ def test_changed_code_is_another_model(tmp_path):
         (lambda prompt: ModelOutput(prompt, reasoning=["I", "think"]), "reasoning of the type list"),
         (lambda prompt: ModelOutput(prompt, tool_calls=({"name": "search"},)), "tool_calls that are not"),
         (lambda prompt: ModelOutput(prompt, usage=12), "usage of the type int"),
+        (lambda prompt: ModelOutput(prompt, cost_usd=float("nan")), "cost_usd=nan"),
+        (lambda prompt: {"text": prompt, "cost_usd": float("inf")}, "cost_usd='inf'; expected a number of dollars"),
+        (lambda prompt: {"text": prompt, "cost_usd": -1}, "cost_usd='-1'"),
+        (lambda prompt: {"text": "", "error": "out of order"}, "an error: out of order"),
+        (lambda prompt: {"answer": "I am sorry.", "error": {"code": 7}}, 'an error: {"code": 7}'),
         (lambda missing, word: word, "neither a field of the row"),
     ],
 )
@@ -141,6 +160,20 @@ class Unmade:
 
     def answer(self, prompt):
         return prompt
+
+
+async def cancelled(prompt):
+    raise asyncio.CancelledError
+
+
+async def leaving(prompt):
+    sys.exit(2)
+
+
+@pytest.mark.parametrize(("function", "said"), [(cancelled, "the call was cancelled"), (leaving, "SystemExit: 2")])
+def test_an_async_function_that_is_cancelled_or_leaves_is_a_failed_call(function, said, tmp_path):
+    with pytest.raises(RunFailedError, match=said):
+        evaluate(function, tmp_path, max_retries=1)
 
 
 @pytest.mark.parametrize("model", [None, 3, [], object(), lambda: "x", streamed, streamed_later, Unmade])
@@ -166,6 +199,23 @@ def test_what_a_function_says_beside_its_answer_is_kept_as_text_whatever_its_sha
 
     assert (first.text, first.reasoning, first.refusal) == ("AB", '{"steps": [1]}', None)
     assert first.finish_reason == '{"code": 3}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "reasoning"),
+    [
+        ({"text": "<think>hm</think>AB", "reasoning": "hm"}, "AB", "hm"),
+        ({"text": "hm</think>AB", "reasoning": "hm"}, "AB", "hm"),
+        ({"text": "<think>hm</think>AB", "reasoning": "a summary"}, "AB", "a summary\n\nhm"),
+        ({"text": "AB</think>", "reasoning": "hm"}, "AB</think>", "hm"),
+        ([{"role": "user", "content": "?"}, {"role": "assistant", "content": "<think>hm</think>AB"}], "AB", "hm"),
+    ],
+)
+def test_a_thought_in_tags_is_no_answer_though_it_is_told_apart_too(answer, text, reasoning, tmp_path):
+    (output,) = outputs(evaluate(lambda prompt: answer, tmp_path, rows=ROWS[:1]))
+
+    assert (output.text, output.reasoning) == (text, reasoning)
+    assert all("<think>" not in str(message) for message in output.transcript)
 
 
 def test_a_function_is_retried_and_held_to_a_budget_like_a_model(tmp_path):
@@ -257,6 +307,100 @@ def test_an_application_of_another_shape_is_described_by_a_template(server, tmp_
     assert server.last.body["top_k"] == 3
 
 
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ('{"q": "{{prompt}}"}', "nothing of the question in it"),
+        ('{"q": "constant", "n": 3}', "nothing of the question in it"),
+        ('{"q": "{word}"}', r"names {word}, which no question has.*{row\[word\]}"),
+    ],
+)
+def test_a_request_that_would_ask_every_row_the_same_is_refused_before_the_first_call(request_, said, server, tmp_path):
+    with pytest.raises(ConfigurationError, match=said):
+        evaluate(server.address(), tmp_path, provider_options={"request": request_})
+
+    assert not server.seen
+
+
+def test_where_an_answer_stands_may_be_told_when_it_is_not_found(server, tmp_path):
+    server.says([{"generated_text": "AB"}])
+
+    with pytest.raises(RunFailedError, match=r"type list.*option response=.*generated_text"):
+        evaluate(server.address(), tmp_path)
+    report = evaluate(server.address(), tmp_path, rows=ROWS[:1], provider_options={"response": "[0].generated_text"})
+    assert report.metric("exact_match").mean == 1.0
+
+
+def test_an_application_may_say_that_the_answer_was_created(server, tmp_path):
+    server.says({"text": "AB"}, status=201)
+
+    assert evaluate(server.address(), tmp_path, rows=ROWS[:1]).metric("exact_match").mean == 1.0
+
+
+def test_an_application_that_says_in_its_answer_that_it_failed_is_asked_again(server, tmp_path):
+    asked = []
+
+    async def answer(request, seen):
+        asked.append(seen.body["item_id"])
+        failed = {"text": "Sorry, something went wrong.", "error": "the model is overloaded"}
+        return web.json_response(failed if len(asked) == 1 else {"text": seen.body["prompt"].upper()})
+
+    server.answer = answer
+    report = evaluate(server.address(), tmp_path, workers=1, max_retries=2)
+
+    assert (report.metric("exact_match").mean, len(asked)) == (1.0, 3)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "AB"}]},
+        {"content": [{"type": "reasoning", "text": "hm"}, {"type": "output_text", "text": "AB"}]},
+        {"text": "AB", "reasoning_content": "hm"},
+        {"text": "AB", "thinking": "hm"},
+        {"messages": [{"role": "assistant", "content": "AB", "reasoning_content": "hm"}]},
+    ],
+)
+def test_reasoning_is_apart_in_every_shape_that_an_application_answers_in(shape, server, tmp_path):
+    server.says({**shape, "usage": {"input_tokens": 5, "output_tokens": 2}})
+    report = evaluate(server.address(), tmp_path, rows=ROWS[:1])
+
+    (output,) = outputs(report)
+    assert (output.text, output.reasoning, output.parts) == ("AB", "hm", ())
+    assert output.usage["total_tokens"] == 7
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{"refusal": "I will not."}, {"text": "", "refusal": "I will not."},
+     {"messages": [{"role": "assistant", "content": None, "refusal": "I will not."}]}],
+)  # fmt: skip
+def test_the_words_of_a_refusal_are_what_was_said(shape, server, tmp_path):
+    server.says(shape)
+    (output,) = outputs(evaluate(server.address(), tmp_path, rows=ROWS[:1]))
+
+    assert (output.text, output.refusal) == ("I will not.", "I will not.")
+
+
+def test_an_image_that_an_application_answers_with_is_a_part(server, tmp_path):
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    server.says({"messages": [{"role": "assistant", "content": [{"type": "text", "text": "AB"}, picture]}]})
+    (output,) = outputs(evaluate(server.address(), tmp_path, rows=ROWS[:1]))
+
+    assert output.text == "AB"
+    assert [part["type"] for part in output.parts] == ["image"]
+
+
+def test_a_request_can_have_the_picture_that_is_attached(server, tmp_path):
+    pixel = "data:image/png;base64,iVBORw0KGgo="
+    server.says({"text": "AB"})
+    shape = {"q": "{prompt}", "picture": "{row[image][data]}"}
+    evaluate(server.address(), tmp_path, rows=[{**ROWS[0], "image": pixel}], attach=["image"],
+             provider_options={"request": shape})  # fmt: skip
+
+    assert server.last.body["picture"] == "iVBORw0KGgo="
+
+
 def test_an_answer_to_another_row_is_not_reused_though_it_was_asked_the_same(server, tmp_path):
     async def answer(request, seen):
         return web.json_response({"text": seen.body["row"]["answerer"]})
@@ -315,6 +459,59 @@ def test_a_program_that_ends_is_started_again_for_the_next_row(program, tmp_path
     assert "exit code 3" in report.failures[0].message
 
 
+NUMBERED = [{"id": name, "word": name, "answer": name.upper()} for name in "abcdef"]
+LOOP = "import json, sys\nfor line in sys.stdin:\n    word = json.loads(line)['prompt']\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("    print('thinking...')\n    print(json.dumps(word.upper()), flush=True)\n", "not JSON: 'thinking...'"),
+        (
+            "    print(json.dumps(word.upper()))\n    print(json.dumps({'took': 3}), flush=True)\n",
+            "not asked for: .*took",
+        ),
+        (
+            "    print(json.dumps(word.upper()), flush=True)\n    print(json.dumps('A'), flush=True)\n",
+            "what it was not asked for: .*A",
+        ),
+    ],
+)
+def test_a_program_that_writes_more_than_its_answer_has_none(body, said, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(LOOP + body)
+
+    with pytest.raises(RunFailedError, match=said):
+        evaluate(f"command:{sys.executable} {path}", tmp_path, rows=NUMBERED, workers=1, max_retries=1)
+
+
+def test_a_greeting_of_a_program_does_not_move_its_answers_to_other_rows(tmp_path):
+    path = tmp_path / "program.py"
+    greeting = "import time\nprint('{\"ready\": true}', flush=True)\n"
+    path.write_text(greeting + LOOP + "    time.sleep(0.1)\n    print(json.dumps(word.upper()), flush=True)\n")
+
+    with pytest.raises(RunFailedError, match="has the fields ready"):
+        evaluate(f"command:{sys.executable} {path}", tmp_path, rows=NUMBERED, workers=1, max_retries=1)
+
+
+def test_a_line_too_many_is_not_taken_for_the_answer_to_the_next_row(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(LOOP + "    print(json.dumps(word.upper()) + ('\\n\"A\"' if word == 'd' else ''), flush=True)\n")
+    report = evaluate(f"command:{sys.executable} {path}", tmp_path, rows=NUMBERED, workers=1, max_retries=1)
+
+    exact = report.metric("exact_match")
+    assert (exact.mean, exact.count, exact.failed) == (1.0, 5, 1)
+    assert "what it was not asked for" in report.failures[0].message
+
+
+def test_empty_lines_of_a_program_are_no_answers(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(LOOP + "    print()\n    print(json.dumps(word.upper()))\n    print('\\n', flush=True)\n")
+    report = evaluate(f"command:{sys.executable} {path}", tmp_path, rows=NUMBERED, workers=1)
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").failed) == (1.0, 0)
+
+
 def test_a_program_may_answer_with_a_text_alone(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(
@@ -331,6 +528,19 @@ def test_a_program_whose_arguments_name_the_question_is_started_for_each(tmp_pat
 
     assert report.metric("exact_match").mean == 1.0
     assert [record.output.text for record in report.generation_results] == [row["answer"] for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "said"),
+    [
+        ("command:echo {{prompt}}", ConfigurationError, "nothing of the question in it"),
+        ("command:echo {prompt} {wrod}", ConfigurationError, "names {wrod}"),
+        ("command:echo {word}", RunFailedError, r"a field of the row is written {row\[word\]}"),
+    ],
+)
+def test_a_command_that_only_seems_to_name_the_question_is_refused(asked, error, said, tmp_path):
+    with pytest.raises(error, match=said):
+        evaluate(asked, tmp_path)
 
 
 def test_a_question_is_one_argument_whatever_is_in_it(tmp_path):

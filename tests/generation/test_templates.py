@@ -214,6 +214,8 @@ def test_a_row_is_asked_whatever_jinja_makes_names_for_and_keeps_from_being_show
     [
         ("{{ question }} {{ hint }}", "'hint' is empty"),
         ("{% if question %}{{ hint }}{% endif %}", "'hint' is empty"),
+        ("{{ question }} {{ hint or answer.absent }}", "asks for an item that a field lacks"),
+        ("{{ question }} {{ hint + 1 }}", "cannot be filled from this row: TypeError"),
         ("{question}{% raw %}{% endraw %}", r"Write \{\{ question \}\} to put"),
     ],
 )
@@ -248,6 +250,8 @@ def test_the_syntax_can_be_said():
         ("{{ question.__class__ }}", "cannot be filled|asks for"),
         ("{% for n in range(100000000) %}x{% endfor %}", "cannot be filled"),
         ("{{ 1 // 0 }} {{ question }}", "cannot be filled"),
+        ("{{ 2 ** 100000 }} {{ question }}", "cannot be (read|filled)"),
+        ("{{ range(9) | random }} {{ question }}", "No filter named 'random'. If"),
     ],
 )
 def test_what_jinja_cannot_or_may_not_do_is_told(text, said):

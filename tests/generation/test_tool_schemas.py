@@ -447,3 +447,18 @@ def test_parameters_that_have_no_names_are_given_by_their_places():
     assert session.call(ToolCall("divide", {"dividend": 9, "divisor": 3}))["content"] == "3.0"
     assert session.call(ToolCall("divide", {"dividend": 9}))["content"] == "4.5"
     assert session.call(ToolCall("divide", {"divisor": 3}))["error"] is True
+
+
+def test_a_function_that_takes_its_arguments_by_place_alone_is_refused():
+    def add(*numbers: int) -> int:
+        return sum(numbers)
+
+    with pytest.raises(ConfigurationError, match=r"'add' takes its arguments as \*numbers.*take a list"):
+        Toolset([add])
+
+
+def test_arguments_by_place_that_nobody_needs_are_left_out():
+    def note(text: str, *more: str) -> str:
+        return f"{text} {more}"
+
+    assert Toolset([note]).open({}).call(ToolCall("note", {"text": "tea"}))["content"] == "tea ()"

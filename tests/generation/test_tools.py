@@ -197,6 +197,15 @@ def endless_recursion():
     return endless_recursion()
 
 
+class SilentError(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+def fail_without_words():
+    raise SilentError
+
+
 @pytest.mark.parametrize(
     ("tool", "said"),
     [
@@ -204,6 +213,7 @@ def endless_recursion():
         (cancel, "CancelledError"),
         (late, "TimeoutError: the database did not answer"),
         (fail_later, "KeyError: 'seat'"),
+        (fail_without_words, "SilentError"),
         (endless_recursion, "RecursionError: maximum recursion depth exceeded"),
     ],
 )

@@ -332,14 +332,14 @@ def test_images_that_a_tool_returns_are_shown_by_the_user_where_tools_may_only_s
     assert [part["type"] for part in result["content"]] == ["text", "image"]
 
 
-def test_what_a_model_wrote_in_place_of_arguments_goes_back_as_it_is():
+def test_what_a_model_wrote_in_place_of_arguments_goes_back_in_an_object_that_every_server_can_read():
     broken = {
         "role": "assistant",
         "content": "",
         "tool_calls": [{"id": "c", "name": "add", "arguments": {}, "invalid": "{a:"}],
     }
 
-    assert to_openai([broken])[0]["tool_calls"][0]["function"]["arguments"] == "{a:"
+    assert to_openai([broken])[0]["tool_calls"][0]["function"]["arguments"] == '{"invalid": "{a:"}'
     assert to_anthropic([broken]).messages[0]["content"][0]["input"] == {"invalid": "{a:"}
 
 

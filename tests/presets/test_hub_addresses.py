@@ -73,7 +73,7 @@ def test_what_was_loaded_before_is_found_without_a_connection(tmp_path):
     (home / "datasets" / "capitals").rename(home / "datasets" / "somebody___capitals")
 
     done = subprocess.run(
-        [sys.executable, "-m", "themis.cli", "eval", "hf://somebody/capitals/test", "-m", "fake/perfect", "--json",
+        [sys.executable, "-m", "themis", "eval", "hf://somebody/capitals/test", "-m", "fake/perfect", "--json",
          "--storage", str(tmp_path / "store")],
         env=environment, check=False, capture_output=True, text=True,
     )  # fmt: skip

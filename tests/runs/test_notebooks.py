@@ -67,6 +67,13 @@ def test_a_report_shows_metrics_intervals_and_first_samples_and_nothing_in_it_ca
     assert_harmless(html)
 
 
+def test_prices_in_a_text_are_not_set_as_mathematics(report):
+    for shown in (report, report.generation_results[0]):
+        outermost = re.match(r"<div[^>]*>", shown._repr_html_())
+        assert outermost
+        assert 'class="tex2jax_ignore mathjax_ignore"' in outermost.group()
+
+
 def test_a_sample_shows_prompt_answer_reference_and_its_scores(report):
     html = report.generation_results[0]._repr_html_()
 

@@ -275,7 +275,7 @@ def test_a_real_memory_run_is_followed_to_its_end(start_server, open_page, tmp_p
     agent.write_text(AGENT)
     store = tmp_path / "store"
     page = open_page(start_server(store))
-    command = [sys.executable, "-m", "themis.cli", "memory", "run", "-a", f"command:{sys.executable} {agent}", "-y"]
+    command = [sys.executable, "-m", "themis", "memory", "run", "-a", f"command:{sys.executable} {agent}", "-y"]
     options = ["-l", "--run-id", "followed", "--storage", str(store), "-c", str(CONFIGURATION)]
     writer = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     page.get_by_role("link", name="followed", exact=True).click()
@@ -375,9 +375,7 @@ def lab(
     root = tmp_path_factory.mktemp("lab") / "store"
     shutil.copytree(two_runs, root)
     memory = ["memory", "run", "-a", "window(500)", "-y", "-c", str(CONFIGURATION), "--run-id", "talk"]
-    subprocess.run(
-        [sys.executable, "-m", "themis.cli", *memory, "--storage", str(root)], check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, "-m", "themis", *memory, "--storage", str(root)], check=True, capture_output=True)
     write_spoken_runs(root)
     ExperimentStorage(root).start_run(LONG_NAME, tags={"team": "lab"})
     themis.register_provider("unreachable", lambda **options: Unreachable())

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.shape.tree import PACKAGE, imports, module_name, parsed, python_files
+from tests.shape.tree import PACKAGE, PROJECT, imports, module_name, parsed, python_files
 
 LAYERS = [
     ["exceptions"],
@@ -51,6 +51,13 @@ def test_a_module_imports_only_what_stands_above_it():
     ]
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_pages_show_the_layers_as_they_are(page):
+    line = " · ".join(layer[0] if len(layer) == 1 else f"[{' '.join(layer)}]" for layer in LAYERS)
+
+    assert line in " ".join((PROJECT / page).read_text(encoding="utf-8").split())
 
 
 def may_import(module: str, imported: str) -> bool:

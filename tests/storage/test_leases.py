@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.storage.stored_runs import FRAME, answered, call, fill, item, rows
+from tests.waiting import wait_until
 from themis.exceptions import RunBusyError, StorageError
 from themis.storage import ExperimentStorage, RetentionPolicy, RunStatus, schema, writing
 from themis.storage.writing import holder_is_dead
@@ -166,6 +167,34 @@ def test_a_writer_is_gone_only_when_this_machine_knows_it():
     assert not holder_is_dead("elsewhere:999999999:1:abcd")
     assert not holder_is_dead(f"{socket.gethostname()}:{os.getpid()}::abcd")
     assert holder_is_dead(f"{socket.gethostname()}:999999999:1:abcd")
+
+
+def test_a_writer_that_was_killed_is_gone_before_its_parent_has_heard_of_it():
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys; from themis.storage.database import process_start\n"
+            "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
+            "print(child.pid, process_start(child.pid), flush=True); input(); child.kill(); print(flush=True); input()",
+        ],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        pid, start = parent.stdout.readline().split()
+        holder = f"{socket.gethostname()}:{pid}:{start}:abcd"
+        assert not holder_is_dead(holder)
+        parent.stdin.write("\n")
+        parent.stdin.flush()
+        parent.stdout.readline()
+        wait_until(lambda: holder_is_dead(holder))
+        os.kill(int(pid), 0)  # its parent has not asked for it: the number is still taken
+    finally:
+        parent.kill()
+        parent.communicate()
 
 
 def test_a_deleted_run_is_not_written_to(storage):

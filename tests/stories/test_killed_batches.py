@@ -171,7 +171,7 @@ def test_a_batch_that_is_taken_up_after_its_sender_was_killed_is_not_sent_again(
 
 def themis(root: Path, *words: str, key: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "OPENAI_API_KEY": key, "NO_COLOR": "1", "COLUMNS": "200", "THEMIS_NO_DOTENV": "1"}
-    command = [sys.executable, "-m", "themis.cli", *words, "--storage", str(root / "store")]
+    command = [sys.executable, "-m", "themis", *words, "--storage", str(root / "store")]
     return subprocess.Popen(
         command, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

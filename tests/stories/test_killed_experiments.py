@@ -54,7 +54,7 @@ baseline: p
         )
 
     def start(self, *options: str, **environment: str) -> subprocess.Popen[str]:
-        words = [sys.executable, "-m", "themis.cli", "run", str(self.folder / "story.yml"), "--json", *options]
+        words = [sys.executable, "-m", "themis", "run", str(self.folder / "story.yml"), "--json", *options]
         return subprocess.Popen(
             [*words, "--storage", str(self.folder / "store")],
             stdout=subprocess.PIPE,

@@ -46,7 +46,7 @@ def start(rows: Path, storage: Path) -> subprocess.Popen[str]:
     command = [
         sys.executable,
         "-m",
-        "themis.cli",
+        "themis",
         "eval",
         str(rows),
         "--model",

@@ -169,6 +169,51 @@ def test_the_same_tests_again_ask_nothing_twice_and_go_on_after_a_change(run_pyt
     assert run("Say {question}", "--themis-fresh") == 5
 
 
+def test_tests_that_share_a_run_ask_once_also_when_everything_is_asked_anew(run_pytest, tmp_path):
+    tests = """
+    import pytest
+    from pathlib import Path
+
+    def app(question):
+        with Path("calls").open("a") as file:
+            file.write("x")
+        return "1"
+
+    @pytest.fixture
+    def answered(themis):
+        return themis.evaluate(ROWS[:3], model=app, prompt="{question}", run_id="app")
+
+    def test_score(answered):
+        assert answered.metric("exact_match") > 0
+
+    def test_failures(answered):
+        assert answered.metric("exact_match").failed == 0
+    """
+    calls = tmp_path / "project" / "calls"
+
+    first = run_pytest(dedent(tests), "--themis")
+    assert (first.returncode, calls.read_text()) == (0, "xxx"), first.stdout
+    again = run_pytest(dedent(tests), "--themis", "--themis-fresh")
+
+    assert (again.returncode, calls.read_text()) == (0, "xxx" * 2), again.stdout
+    assert again.stdout.count("\napp: ExactMatch 0.3333") == 1
+
+
+def test_a_marker_with_a_bare_value_says_how_it_is_written(run_pytest):
+    tests = """
+    import pytest
+
+    @pytest.mark.themis("fake/perfect")
+    def test_bare(themis):
+        pass
+    """
+    done = run_pytest(dedent(tests), "--themis")
+
+    assert done.returncode == 1
+    assert "takes arguments of themis.evaluate by name, such as model=..., got 'fake/perfect'" in done.stdout
+    assert "runs.py" not in done.stdout
+
+
 def test_the_store_is_where_it_is_said_to_be(run_pytest, tmp_path):
     by_option, by_variable = tmp_path / "option", tmp_path / "variable"
 

@@ -20,6 +20,7 @@ import click
 from click.shell_completion import (
     BashComplete,
     CompletionItem,
+    FishComplete,
     add_completion_class,
     get_completion_class,
     split_arg_string,
@@ -35,6 +36,8 @@ _SHELLS = ("bash", "zsh", "fish")
 _DATABASE = "themis.db"
 _STORAGE_VARIABLE, _STORAGE = "THEMIS_STORAGE", ".cache/experiments"
 _MOST_WORDS = 500
+# Stands behind what has been typed where that is taken apart.
+_END = "\0"
 _ROW_FILES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 Described: TypeAlias = Mapping[str, object]
@@ -78,12 +81,13 @@ def _named(*kinds: str) -> Callable[[click.Context, str], Iterable[str]]:
 
 
 def _stored(column: str) -> Callable[[click.Context, str], Iterable[str]]:
-    return lambda ctx, incomplete: _read_store(_find_storage(ctx), column)
+    return lambda ctx, incomplete: _read_store(_find_storage(ctx), column, incomplete)
 
 
 def _find_runs(ctx: click.Context, incomplete: str) -> Iterable[str]:
     """Archived versions, called `id@n`, only where one is being named."""
-    return (run for run in _read_store(_find_storage(ctx), "run_id") if "@" in incomplete or "@" not in run)
+    only = "" if "@" in incomplete else "AND replace(run_id, '@', '') = run_id"
+    return _read_store(_find_storage(ctx), "run_id", incomplete, only)
 
 
 def _find_models(ctx: click.Context, incomplete: str) -> Iterator[str]:
@@ -143,28 +147,32 @@ def _find_storage(ctx: click.Context) -> str:
     return os.environ.get(_STORAGE_VARIABLE) or _STORAGE
 
 
-def _read_store(location: str, column: str) -> list[str]:
-    """Different values of a column of the runs, the newest first; none where they are not to be had at once.
+def _read_store(location: str, column: str, start: str = "", only: str = "") -> list[str]:
+    """Different values of a column of the runs that begin so, the newest first; none where they are not to be had at once.
 
     Nothing is made, migrated or waited for, and SQLAlchemy alone would take longer than all of this.
     """
-    query = f"SELECT {column} FROM runs GROUP BY {column} ORDER BY max(created_at) DESC LIMIT {_MOST_WORDS}"
-    rows = _query_postgres(location, query) if "://" in location else _query_sqlite(Path(location), query)
-    return [str(value) for (value,) in rows if value]
+    query = (
+        f"SELECT {column} FROM runs WHERE substr({column}, 1, {len(start)}) = ? {only} "
+        f"GROUP BY {column} ORDER BY max(created_at) DESC LIMIT {_MOST_WORDS}"
+    )
+    rows = _query_postgres(location, query, start) if "://" in location else _query_sqlite(Path(location), query, start)
+    # What has a line break or a control character in it would be another word, or none, on a command line.
+    return [text for (value,) in rows if (text := str(value or "")) and text.isprintable()]
 
 
-def _query_sqlite(root: Path, query: str) -> list[tuple[object]]:
+def _query_sqlite(root: Path, query: str, value: str) -> list[tuple[object]]:
     import sqlite3
 
     path = root if root.suffix == ".db" else root / _DATABASE
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.5)) as connection:
-            return connection.execute(query).fetchall()
+            return connection.execute(query, (value,)).fetchall()
     except sqlite3.Error:
         return []
 
 
-def _query_postgres(url: str, query: str) -> list[tuple[object]]:
+def _query_postgres(url: str, query: str, value: str) -> list[tuple[object]]:
     try:
         import psycopg
     except ImportError:
@@ -172,7 +180,9 @@ def _query_postgres(url: str, query: str) -> list[tuple[object]]:
     plain = re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", url)
     try:
         with psycopg.connect(plain, connect_timeout=2) as connection:
-            return cast("list[tuple[object]]", connection.execute(query.encode()).fetchall())
+            return cast(
+                "list[tuple[object]]", connection.execute(query.replace("?", "%s").encode(), (value,)).fetchall()
+            )
     except psycopg.Error:
         return []
 
@@ -275,17 +285,19 @@ def completion(shell: str | None) -> None:
 
 @add_completion_class
 class _Bash(BashComplete):
-    """Completion in bash, which breaks words at `:`, `=` and `@`: names have them (`ollama/llama3:8b`, `nightly@1`)."""
+    """Completion in bash, which breaks words at `:`, `=` and `@`: names have them (`ollama/llama3:8b`, `nightly@1`).
+
+    Bash puts in what it is told, as if it had been typed: so it is told words that mean themselves.
+    """
 
     source_template = r"""%(complete_func)s() {
-    local IFS=$'\n' line="${COMP_LINE:0:COMP_POINT}" completion type value
+    local line="${COMP_LINE:0:COMP_POINT}" type value
     # What of the word stands before the place where bash breaks it, which for @ is before it: that stays on the line.
     local breaks="${COMP_WORDBREAKS//[^:=@]/}" word="${line##*[[:space:]]}" before=""
     [[ -n $breaks ]] && before="${word%%"${word##*[$breaks]}"}" && before="${before%%@}"
 
     COMPREPLY=()
-    for completion in $(env COMP_WORDS="$line" %(complete_var)s=bash_complete "$1"); do
-        IFS=',' read -r type value <<< "$completion"
+    while IFS=',' read -r type value; do
         if [[ $type == 'dir' ]]; then
             compopt -o dirnames
         elif [[ $type == 'file' ]]; then
@@ -293,7 +305,7 @@ class _Bash(BashComplete):
         elif [[ $type == 'plain' ]]; then
             COMPREPLY+=("${value#"$before"}")
         fi
-    done
+    done < <(env COMP_WORDS="$line" %(complete_var)s=bash_complete "$1")
     # A provider is followed by its model, not by the next word.
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace 2>/dev/null
     return 0
@@ -303,7 +315,43 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        typed = os.environ["COMP_WORDS"]
-        words = split_arg_string(typed)
-        last = "" if typed[-1:].isspace() else words.pop()
-        return words[1:], last
+        # A space may belong to the last word, and only the word's end tells.
+        *words, last = split_arg_string(os.environ["COMP_WORDS"] + _END)
+        return words[1:], last.removesuffix(_END)
+
+    def format_completion(self, item: CompletionItem) -> str:
+        value, (word, quote) = str(item.value), _find_last_word(os.environ["COMP_WORDS"])
+        _, last = self.get_completion_args()
+        # What has been typed stays as it was, for bash finds by it where its own word begins.
+        if not value.startswith(last):
+            return f"{item.type},{_quote(value, quote)}"
+        return f"{item.type},{word.removeprefix(quote)}{_quote(value[len(last) :], quote)}"
+
+
+def _find_last_word(typed: str) -> tuple[str, str]:
+    """The last word of a line as it stands there, and the quote that is open at its end, or nothing."""
+    start, quote, is_escaped = 0, "", False
+    for place, sign in enumerate(typed):
+        if is_escaped:
+            is_escaped = False
+        elif sign == "\\" and quote != "'":
+            is_escaped = True
+        elif sign in ("'", '"') and quote in ("", sign):
+            quote = "" if quote else sign
+        elif sign.isspace() and not quote:
+            start = place + 1
+    return typed[start:], quote
+
+
+def _quote(word: str, quote: str) -> str:
+    """A word as it stands in bash for itself, behind a quote or none."""
+    if quote == "'":
+        return word.replace("'", r"'\''")
+    return re.sub(r'([\\"$`])' if quote else r"([^\w@%+=:,./-])", r"\\\1", word)
+
+
+@add_completion_class
+class _Fish(FishComplete):
+    """Completion in fish, with words that have commas."""
+
+    source_template = FishComplete.source_template.replace('split "," $', 'split --max 1 "," $')

@@ -6,6 +6,8 @@ import contextlib
 import importlib.util
 import logging
 import random
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,7 +86,13 @@ def demo(storage: str, model: str | None, limit: int) -> None:
     page = folder / "demo-report.html"
     export_report_bundle(reports["demo-plain"], html_path=page, run_id="demo-plain", title="Countdown, plain prompt")
     click.echo(f"\nreports to open in a browser:\n  {page}\n  {memory_page}")
-    click.echo(f"next: themis list runs --verbose --storage {storage}")
+    click.echo(f"next: {_name_program()} list runs --verbose --storage {storage}")
+
+
+def _name_program() -> str:
+    """What to type for `themis`, which right after `make demo` is in an environment that is not activated."""
+    is_script = Path(sys.argv[0]).name == "themis"
+    return sys.argv[0] if is_script and not shutil.which("themis") else "themis"
 
 
 def _embedded_model() -> tuple[str, dict[str, str]]:

@@ -33,6 +33,7 @@ from themis.cli.running import (
     weak_sandbox_option,
     workers_option,
 )
+from themis.cli.terminal import is_person_there
 from themis.config.specification import SampleSpecification
 from themis.exceptions import ConfigurationError
 from themis.experiment.completing import complete_from_rows
@@ -377,7 +378,10 @@ def _complete(asked: SampleSpecification, rows_format: str | None) -> SampleSpec
 
 
 def _read_standard_input(rows_format: str | None) -> PipedRows:
-    if sys.stdin.isatty():
+    # A program may be started with its standard input closed, which Python tells by None.
+    if sys.stdin is None:
+        raise ConfigurationError("rows are read from standard input, which is closed: name a file, or pipe rows in")
+    if is_person_there():
         raise ConfigurationError(
             "rows are read from standard input, which is this terminal: name a file, or pipe rows in, as in "
             "cat rows.jsonl | themis eval - -m MODEL"
@@ -389,7 +393,7 @@ def _ask_before_spending(asked: SampleSpecification) -> None:
     """Where a person is there to answer and the price is known, says what it may cost and asks."""
     spec = parse_model(str(asked.model), asked.provider_options)
     price = price_of(spec.identifier, spec.provider)
-    if price is None or not sys.stdin.isatty() or spec.provider in ("fake", "local", "replay"):
+    if price is None or not is_person_there() or spec.provider in ("fake", "local", "replay"):
         return
     result = estimate_samples(asked)
     click.echo(
@@ -399,6 +403,7 @@ def _ask_before_spending(asked: SampleSpecification) -> None:
 
 
 def _dollars(result: Estimate) -> str:
-    if result.likely_usd is None or result.most_usd is None:
+    if result.likely_usd is None:
         return "unknown price"
-    return f"${result.likely_usd:.4f} (at most ${result.most_usd:.4f})"
+    most = "how much at most is not known" if result.most_usd is None else f"at most ${result.most_usd:.4f}"
+    return f"${result.likely_usd:.4f} ({most})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from themis.cli.output import command_words, interruptible, json_option, print_json, print_table, storage_option
 from themis.cli.running import durability_option, weak_sandbox_option
-from themis.cli.terminal import echo_error, echo_text, escape_terminal
+from themis.cli.terminal import echo_error, echo_text, escape_terminal, is_person_there
 from themis.exceptions import ConfigurationError
 from themis.experiments.conducting import OpenExperiment, open_experiment
 from themis.experiments.pages import check_output, write_result
@@ -138,6 +137,8 @@ def _print_plan(plan: ExperimentPlan) -> None:
     print_table(
         ("run", "rows", "done", "calls", "tokens", "likely", "at most"), [*rows, (*total, _dollars(plan.most_usd))]
     )
+    if any(run.estimate.takes_steps and not run.is_complete for run in plan.runs):
+        echo_text("with tools, or somebody to talk to, an answer takes more calls than the one that is counted for it")
     spent = f"${plan.spent_usd:.4f} spent so far"
     echo_text(f"{spent}; budget ${plan.budget_usd:g}" if plan.budget_usd is not None else spent)
     if plan.budget_usd is not None and plan.most_usd is not None and plan.spent_usd + plan.most_usd > plan.budget_usd:
@@ -152,7 +153,7 @@ def _dollars(usd: float | None) -> str:
 
 def _ask_before_spending(opened: OpenExperiment) -> None:
     """Where a person is there to answer and something costs money, says what it may cost and asks."""
-    if not sys.stdin.isatty():
+    if not is_person_there():
         return
     plan = opened.plan()
     if plan.likely_usd == 0 and plan.most_usd == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -29,7 +28,7 @@ from themis.cli.output import (
     storage_option,
 )
 from themis.cli.running import attempt, load_option, run_options, start_options, take_watching, workers_option
-from themis.cli.terminal import echo_error, escape_terminal
+from themis.cli.terminal import echo_error, escape_terminal, is_person_there
 from themis.comparison.reports import TIE
 from themis.config import load_memory_config
 from themis.config.specification import MemorySpecification
@@ -624,7 +623,7 @@ def _plan(asked: MemorySpecification) -> tuple[Plan, Price | None, KeyCheck]:
 def _ask_before_spending(asked: MemorySpecification) -> None:
     """Where a person is there to answer and the agent is a model of known price, says what it may cost and asks."""
     model = expand_model(asked.agent)
-    if asked.is_local or not sys.stdin.isatty() or "/" not in model or "://" in model:
+    if asked.is_local or not is_person_there() or "/" not in model or "://" in model:
         return
     made, price, keys = _plan(asked)
     for line in keys.lines() if not keys.holds else ():
@@ -640,7 +639,7 @@ def _ask_before_spending(asked: MemorySpecification) -> None:
 
 def _agreed(question: str, yes: bool) -> bool:
     """Yes without asking with -y, or where nobody could answer."""
-    if yes or not sys.stdin.isatty():
+    if yes or not is_person_there():
         return True
     return click.confirm(question, default=True, err=True)
 

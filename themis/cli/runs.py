@@ -22,9 +22,11 @@ from themis.exceptions import ConfigurationError
 from themis.experiment.batching import say_what_goes_on
 from themis.experiment.export.measures import distinct_details, tables
 from themis.runs.report import (
+    Ends,
     Performance,
     build_report,
     describe_protocol,
+    find_ends,
     has_several_attempts,
     metric_details,
     parameter_facts,
@@ -158,8 +160,10 @@ def print_performance(performance: Performance | None) -> None:
 
 def say_cut_off(store: ExperimentStorage, run: RunMetadata) -> str:
     """The line that saves people from taking a short limit for a bad model."""
-    most = store.reader(run.run_id).frame.sampling.max_tokens
-    return f"{run.cut_off:,} answers were cut off at max_tokens={most}; more may be right with more room (--max-tokens)"
+    reader = store.reader(run.run_id)
+    of_answer = Ends(f"at max_tokens={reader.frame.sampling.max_tokens}", "raise --max-tokens")
+    ends = find_ends(reader, of_answer)
+    return f"{run.cut_off:,} answers were cut off {ends.where}; more may be right with more room: {ends.way}"
 
 
 def describe_run(store: ExperimentStorage, run: RunMetadata, *, is_complete: bool = False) -> dict[str, Any]:

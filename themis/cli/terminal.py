@@ -42,6 +42,11 @@ class _RedactedStream:
         return getattr(self._stream, name)
 
 
+def is_person_there() -> bool:
+    """Whether somebody can answer a question; a program started with its standard input closed has none, which is None."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def echo_text(message: str) -> None:
     """Sentences on stdout; in a terminal their lines end between words."""
     click.echo(wrap_text(message, shutil.get_terminal_size().columns) if sys.stdout.isatty() else message)

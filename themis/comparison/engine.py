@@ -103,6 +103,9 @@ class TestSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("n_bootstrap", "n_permutations"):
+            if (count := getattr(self, name)) < 1:
+                raise ConfigurationError(f"{name} is at least 1 (10,000 is usual), got {count}")
         if not 0 < self.alpha < 1:
             raise ConfigurationError(f"alpha lies between 0 and 1 (0.05 is usual), got {self.alpha}")
         if self.correction is not None and self.correction not in CORRECTIONS:

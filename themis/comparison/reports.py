@@ -480,7 +480,7 @@ class ComparisonReport:
                 cells = {"interval_low": low, "interval_high": high} if name == "interval" else {name: value}
                 for column, cell in cells.items() if name != "pairing" else ():
                     columns.setdefault(column, []).append(cell)
-        return build_frame(columns, library)
+        return build_frame(columns, library, kinds=_KINDS)
 
     def _repr_html_(self) -> str:
         best = [f"{metric}: {self.best_line(metric)}" for metric in self.metrics]
@@ -615,6 +615,13 @@ def markdown_table(report: ComparisonReport) -> str:
     notes = [f"{escape_markdown(report.method_line())}.", *(f"- {escape_markdown(note)}" for note in told)]
     return "\n".join([format_table(_COLUMNS, _table_rows(report)), "", *notes])
 
+
+# What stands in the columns of its frame also where no pair has a value.
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("p_value", "corrected_p_value", "interval_low", "interval_high", "effect_size", "level"), float),
+    **dict.fromkeys(("winner", "interval_method", "test", "inference_mode"), str),
+    "clusters": int,
+}
 
 _COLUMNS = (
     *("Metric", "First", "Second", "Means", "Difference"),

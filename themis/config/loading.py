@@ -77,6 +77,8 @@ def read_yaml(path: str | Path) -> Any:
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"configuration {str(path)!r} cannot be read: {error}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"configuration {str(path)!r} is nested too deeply") from error
     except yaml.YAMLError as error:
         raise ConfigurationError(f"configuration {str(path)!r} is not YAML: {error}") from error
 
@@ -110,7 +112,10 @@ def read_located_yaml(path: str | Path) -> LocatedYaml:
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
         said = ", ".join(filter(None, (error.context, error.problem)))
+        said += "; YAML is indented by spaces" if "'\\t'" in said else ""
         raise ConfigurationError(f"{path}{line}: {said}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{path} is nested too deeply") from error
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path} is not YAML: {error}") from error
 
@@ -221,6 +226,9 @@ def _neighbour(path: Path) -> str:
     return nearest(named, names, render=lambda name: repr(names[name]))
 
 
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+
+
 class _OnceEachLoader(yaml.SafeLoader):
     """Refuses a key that stands twice in one mapping: the first value would be lost without a word."""
 
@@ -228,6 +236,8 @@ class _OnceEachLoader(yaml.SafeLoader):
 def _mapping_once_each(loader: _OnceEachLoader, node: yaml.MappingNode) -> dict[object, object]:
     seen: set[object] = set()
     for key_node, _ in node.value:
+        if key_node.tag == _MERGE_TAG:
+            continue  # `<<: *shared`: what stands beside it takes the place of what it brings
         key = loader.construct_object(key_node, deep=True)
         if isinstance(key, str | int | float | bool) and key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)

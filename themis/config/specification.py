@@ -480,7 +480,8 @@ def _words_of(one: Field[object], value: object) -> list[str]:
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Of a size that a database keeps."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 def _is_number(value: object) -> bool:

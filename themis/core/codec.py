@@ -187,13 +187,30 @@ _CANONICAL = json.JSONEncoder(
 )
 
 
+_SORTED = msgspec.json.Encoder(order="sorted")
+
+
 def canonical_json(value: object) -> str:
     """One text for equal values: keys sorted, ASCII only, no spaces. NaN and infinities as Python writes them."""
+    if type(value) is dict and (plain := _plain_row(value)) is not None:
+        return plain
     try:
         return _CANONICAL.encode(value)
     except TypeError:
         # Keys that are not strings cannot be sorted beside strings: spell every key out.
         return _CANONICAL.encode(_string_keys(value))
+
+
+def _plain_row(row: dict[object, object]) -> str | None:
+    """The same text, faster, of a row of texts and whole numbers in which nothing is escaped; None of any other."""
+    for key, item in row.items():
+        if type(key) is not str or type(item) not in _ATOMS:
+            return None
+    try:
+        data = _SORTED.encode(row)
+    except (UnicodeEncodeError, OverflowError):
+        return None
+    return data.decode("ascii") if data.isascii() and b"\\" not in data and b"\x7f" not in data else None
 
 
 def _string_keys(value: object) -> object:
@@ -309,5 +326,7 @@ def fingerprint(value: object) -> str:
 
 def digest(*parts: str) -> str:
     """128 bits of sha256 over strings that cannot run into each other: the key of a stored answer or item."""
-    text = "".join([f"{len(part)}:{part}" for part in parts])
+    text = ""
+    for part in parts:  # few and short: faster than joining a list of them
+        text += f"{len(part)}:{part}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -214,8 +214,10 @@ class Reference(Generic[T]):
     schema: Any = None
 
 
+# The limits of a sample that may take several steps, which are also why such an answer ended.
+SAMPLE_LIMITS = ("max_turns", "max_sample_tokens", "max_sample_seconds", "max_sample_usd")
 # Why an answer ended before the model was done.
-_CUT_OFF = frozenset({"length", "max_turns", "max_sample_tokens", "max_sample_seconds", "max_sample_usd"})
+_CUT_OFF = frozenset({"length", *SAMPLE_LIMITS})
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,16 @@ class ModelOutput:
     def is_cut_off(self) -> bool:
         """Whether the model had more to say than `max_tokens`, or a limit of its sample, let it; as far as is known."""
         return self.finish_reason in _CUT_OFF
+
+    @property
+    def stopped_by(self) -> str:
+        """The limit of its sample that ended it before it was answered: its text is what was said on the way. Empty for others.
+
+        >>> ModelOutput("Let me look", finish_reason="max_turns").stopped_by
+        'max_turns'
+        """
+        reason = self.finish_reason or ""
+        return reason if reason in SAMPLE_LIMITS else ""
 
     def to_message(self) -> Message:
         """The answer as a message of a conversation."""
@@ -614,8 +626,8 @@ class ExperimentReport:
 
         Args:
             library: `pandas` or `polars`, which `pip install 'themis-eval[frames]'` installs.
-            attempts: One row for each attempt. A metric's column then has what the attempt itself scored, which a run with
-                several attempts keeps with `reducer="keep"` alone.
+            attempts: One row for each attempt. A metric's column then has what the attempt itself scored; where a reducer
+                takes one of several (`majority`, `first`), only that one was judged.
 
         Raises:
             DependencyError: The library is not installed.

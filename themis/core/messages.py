@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -60,20 +60,49 @@ class ToolCall:
             id: The call's.
         """
         found = arguments
-        if isinstance(arguments, str):
-            try:
-                found = json.loads(arguments) if arguments.strip() else {}
-            except (ValueError, RecursionError):
-                found = None
-        text = "" if found is None and arguments is None else str(arguments)
+        try:
+            if isinstance(arguments, str):
+                found = _DECODER.decode(arguments) if arguments.strip() else {}
+            found = _mend_texts(found)
+        except (ValueError, RecursionError):
+            found = None
+        text = "" if found is None and arguments is None else mend_text(str(arguments))
+        called = mend_text(str(name or ""))
         if isinstance(found, Mapping):
-            return cls(str(name), dict(found), str(id or ""))
-        return cls(str(name), {}, str(id or ""), invalid=text)
+            return cls(called, dict(found), str(id or ""))
+        return cls(called, {}, str(id or ""), invalid=text)
 
     def to_plain(self) -> dict[str, Any]:
         """As a message carries it."""
         plain: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": self.arguments}
         return {**plain, "invalid": self.invalid} if self.invalid else plain
+
+
+def _mend_texts(value: object) -> object:
+    """The same value, of whose texts all can be sent on."""
+    if isinstance(value, str):
+        return mend_text(value)
+    if isinstance(value, list):
+        return [_mend_texts(item) for item in value]
+    if isinstance(value, dict):
+        return {mend_text(name) if isinstance(name, str) else name: _mend_texts(item) for name, item in value.items()}
+    return value
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def mend_text(text: str) -> str:
+    """A text that can be sent on: half of a character, which some models write, becomes a question mark.
+
+    >>> mend_text("tea \\ud83d")
+    'tea ?'
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True)
@@ -135,9 +164,11 @@ def _read_message(given: Mapping[str, Any]) -> list[Message]:
                 calls.append(ToolCall.read(part.get("name"), part.get("input"), id=part.get("id")).to_plain())
             elif kind == "tool_result":
                 results.append(_read_result(part))
-            elif kind in ("thinking", "redacted_thinking"):
+            elif kind in _THOUGHTS:
                 # Mistral's are lists of parts.
-                thought = f"{thought or ''}{read_text(part.get('thinking'))}"
+                thought = (
+                    f"{thought or ''}{read_text(part.get('thinking') or part.get('reasoning') or part.get('text'))}"
+                )
                 signed += [dict(part)] if part.get("signature") or part.get("data") else []
             else:
                 parts.append(_read_part(part))
@@ -151,6 +182,10 @@ def _read_message(given: Mapping[str, Any]) -> list[Message]:
     if calls:
         message["tool_calls"] = calls
     return [*results, message]
+
+
+# Anthropic's words for a part that is no answer, and those of frameworks.
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
 def _read_result(part: Mapping[str, object]) -> Message:
@@ -183,6 +218,8 @@ def _read_part(part: object) -> Part:
     if not isinstance(part, Mapping):
         raise ConfigurationError(f"a part of a message is a text or a dict with a type, got {str(part)[:200]!r}")
     kind = part.get("type")
+    if kind in ("input_text", "output_text"):
+        return {"type": "text", "text": part.get("text")}
     if kind == "image_url":
         url = part.get("image_url")
         return _of_address("image", str(url.get("url", "") if isinstance(url, Mapping) else url))
@@ -292,6 +329,7 @@ _CLOSING = rf"(?i:</{_TAG}>)|\[/THINK\]|◁/think▷|<\|end\|>(?:<\|start\|>assi
 # What stands in every text that has one of these.
 REASONING_MARKS = ("think>", "thinking>", "thought>", "reasoning>", "[/THINK]", "[THINK]", "think▷", "<|message|>")
 _OPENED = re.compile(rf"\s*(?:{_OPENING})")
+_BETWEEN = re.compile(rf"(?:{_CLOSING})\s*(?:{_OPENING})\s*")
 _MARKS = re.compile(rf"(?P<opened>{_OPENING})|(?P<closed>{_CLOSING})")
 
 
@@ -317,34 +355,53 @@ def split_reasoning(text: str) -> SplitText:
     closed = _find_end(text, opened)
     if closed is not None:
         start = opened.end() if opened else 0
-        return SplitText(text[start : closed.start()].strip(), text[closed.end() :].lstrip())
+        thought = _BETWEEN.sub("\n\n", text[start : closed.start()])
+        return SplitText(thought.strip(), text[closed.end() :].lstrip())
     return SplitText(text[opened.end() :].strip(), "") if opened else SplitText(None, text)
+
+
+def begins_with_reasoning(text: str) -> bool:
+    """Whether a tag opens it that a thought follows.
+
+    >>> begins_with_reasoning("<think>9 x 9 = 81</think>81")
+    True
+    """
+    return _OPENED.match(text) is not None
 
 
 def _find_end(text: str, opened: re.Match[str] | None) -> re.Match[str] | None:
     """The closing tag that ends the thought; where tags stand in it that nothing closes, the first."""
     if opened is None:
-        mark = _MARKS.search(text)
+        mark = next((mark for mark in _MARKS.finditer(text) if not _is_literal(text, mark)), None)
         # A tag that was opened somewhere in the text, or stands in code, is something that the answer shows.
         return mark if mark is not None and mark["closed"] and text.count("`", 0, mark.start()) % 2 == 0 else None
     depth, first, place = 1, None, opened.end()
-    while (mark := _MARKS.search(text, place)) is not None:
-        place = mark.end()
-        if _is_quoted(text, mark):
+    for mark in _spoken_marks(text, place):
+        if mark.start() < place:
             continue
         depth += 1 if mark["opened"] else -1
         first = first or (mark if mark["closed"] else None)
         if depth == 0:
-            again = _OPENED.match(text, place)
+            again = _OPENED.match(text, mark.end())
             if again is None:
                 return mark
             depth, place = 1, again.end()
     return first
 
 
-def _is_quoted(text: str, mark: re.Match[str]) -> bool:
-    """Whether it stands between backticks that enclose it and nothing else: the thought speaks of the tag."""
-    start, end = mark.span()
-    if text[start - 1] != "`" or text[end : end + 1] != "`":
-        return False
-    return text.count("`", text.rfind("\n", 0, start) + 1, start) % 2 == 1
+def _is_literal(text: str, mark: re.Match[str]) -> bool:
+    """Whether it is a text in quotation marks, as programs write it."""
+    before, behind = text[mark.start() - 1 : mark.start()], text[mark.end() : mark.end() + 1]
+    return before == behind and before in ('"', "'")
+
+
+def _spoken_marks(text: str, place: int) -> Iterator[re.Match[str]]:
+    """Those from a place on that do not stand between backticks that enclose them and nothing else: there the thought
+    speaks of the tag."""
+    seen, is_in_code = text.rfind("\n", 0, place) + 1, False
+    for mark in _MARKS.finditer(text, place):
+        between, seen = text[seen : mark.start()], mark.start()
+        _, broken, line = between.rpartition("\n")
+        is_in_code = (line.count("`") % 2 == 1) is not (is_in_code and not broken)
+        if not (is_in_code and text[mark.start() - 1] == "`" == text[mark.end() : mark.end() + 1]):
+            yield mark

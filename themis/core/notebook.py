@@ -38,6 +38,8 @@ _TEXT = (
     "border-radius:4px;background:rgba(128,128,128,.08);color:inherit;font-family:ui-monospace,monospace;font-size:.92em"
 )
 _SOFT = "opacity:.75"
+# Notebooks set what stands between two dollar signs as mathematics, prices too; versions of MathJax heed one class each.
+_LITERAL = "tex2jax_ignore mathjax_ignore"
 _SHOWN_SAMPLES = 5
 _LONGEST_CELL = 160
 _LONGEST_TEXT = 20_000
@@ -220,7 +222,7 @@ def render_progress(name: str, done: int, total: int, numbers: Iterable[str]) ->
     """
     told = " · ".join([f"{done:,}/{total:,}", *filter(None, numbers)])
     return (
-        f'<div style="color:inherit;font-size:.95em"><b>{_clean(name)}</b> '
+        f'<div class="{_LITERAL}" style="color:inherit;font-size:.95em"><b>{_clean(name)}</b> '
         f'<progress value="{done}" max="{max(total, 1)}" style="width:14em;vertical-align:middle"></progress> '
         f"{_clean(told)}</div>"
     )
@@ -245,7 +247,7 @@ def render_block(title: str, facts: Sequence[str], notes: Sequence[str], parts: 
     ]
     body = "".join([*marked, *parts])
     head = f'<div style="margin-bottom:4px"><b>{_clean(title)}</b> {told}</div>'
-    return f'<div style="color:inherit">{head}{body}</div>'
+    return f'<div class="{_LITERAL}" style="color:inherit">{head}{body}</div>'
 
 
 def render_lines(lines: Iterable[str]) -> str:

@@ -21,6 +21,9 @@ from themis.exceptions import ConfigurationError, ProviderCallError
 _LONGEST_READ = 16_384
 _LONGEST_LINE = 64 * 2**20
 _ENDING_SECONDS = 5.0
+# So many first answers are waited behind for so long, to see whether more is written than they.
+_WATCHED_ANSWERS = 3
+_WATCHING_SECONDS = 0.05
 
 
 def parse_command(text: str) -> list[str]:
@@ -59,19 +62,28 @@ class JsonProcess:
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
+        # Of the program that is running now.
+        self._answers = 0
 
     def ask(self, content: Mapping[str, object]) -> object:
         """What the program writes, as JSON, after it has read an object.
 
         Raises:
-            ProviderCallError: It ended, was silent for too long, or wrote something else. It is started anew then.
+            ProviderCallError: It ended, was silent for too long, or wrote something else or more. It is started anew then: what
+                it may still write would be taken for the next answer.
         """
         try:
-            text = self._exchange(json.dumps(content).encode("ascii") + b"\n").decode("utf-8", "replace")
+            answer = self._read_answer(self._exchange(json.dumps(content).encode("ascii") + b"\n"))
+            # One that writes more than an answer does so from the beginning.
+            self._refuse_unasked(0.0 if self._answers >= _WATCHED_ANSWERS else _WATCHING_SECONDS)
+            self._answers += 1
+            return answer
         except ProviderCallError:
-            # What it may still write would be taken for the next answer.
             self.kill()
             raise
+
+    def _read_answer(self, line: bytes) -> object:
+        text = line.decode("utf-8", "replace")
         try:
             parsed: object = json.loads(text)
         except ValueError as error:
@@ -82,6 +94,8 @@ class JsonProcess:
 
     def _exchange(self, line: bytes) -> bytes:
         process = self._process or self._start()
+        if self._answers:
+            self._refuse_unasked(0.0)
         assert process.stdin is not None
         try:
             # One that has ended already may have written why.
@@ -91,6 +105,26 @@ class JsonProcess:
             return self._read_line(process)
         except OSError as error:
             raise ProviderCallError(f"{self.name} has ended: {error}") from error
+
+    def _refuse_unasked(self, seconds: float) -> None:
+        """Raises where it writes more than its answer, since nobody can tell what its next line would answer."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        output = self._process.stdout
+        while len(self._unread) <= _LONGEST_READ and select.select([output], [], [], seconds)[0]:
+            piece = os.read(output.fileno(), 65_536)
+            if not piece:
+                break
+            self._unread += piece
+            seconds = 0.0
+        if unasked := self._unread.strip():
+            raise ProviderCallError(
+                f"{self.name} wrote what it was not asked for: {_excerpt(unasked.decode('utf-8', 'replace'))!r}; an answer is "
+                "one line of JSON, and whatever else is to be told goes to stderr",
+                kind="invalid_response",
+                retryable=False,
+            )
+        self._unread = b""
 
     def close(self) -> None:
         """Lets the program end by itself, and ends it where it does not."""
@@ -119,6 +153,7 @@ class JsonProcess:
             end_program(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
+        self._answers = 0
         try:
             # In a session of its own, so that Ctrl-C in the terminal does not end it before its reply is stored.
             self._process = subprocess.Popen(
@@ -135,20 +170,25 @@ class JsonProcess:
     def _read_line(self, process: subprocess.Popen[bytes]) -> bytes:
         assert process.stdout is not None
         deadline = time.monotonic() + self._timeout_seconds
-        while b"\n" not in self._unread:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise ProviderCallError(f"{self.name} wrote nothing for {self._timeout_seconds:g} s", kind="timeout")
-            piece = os.read(process.stdout.fileno(), 65_536)
-            if not piece:
-                raise ProviderCallError(f"{self.name} has ended{_say_exit_code(process)}")
-            self._unread += piece
-            if len(self._unread) > _LONGEST_LINE:
-                raise ProviderCallError(
-                    f"{self.name} wrote a line of more than {_LONGEST_LINE:,} bytes", retryable=False
-                )
-        line, _, self._unread = self._unread.partition(b"\n")
+        line = b""
+        # Empty lines are no answers.
+        while not line.strip():
+            while b"\n" not in self._unread:
+                self._read_on(process, deadline)
+            line, _, self._unread = self._unread.partition(b"\n")
         return line
+
+    def _read_on(self, process: subprocess.Popen[bytes], deadline: float) -> None:
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise ProviderCallError(f"{self.name} wrote nothing for {self._timeout_seconds:g} s", kind="timeout")
+        piece = os.read(process.stdout.fileno(), 65_536)
+        if not piece:
+            raise ProviderCallError(f"{self.name} has ended{_say_exit_code(process)}")
+        self._unread += piece
+        if len(self._unread) > _LONGEST_LINE:
+            raise ProviderCallError(f"{self.name} wrote a line of more than {_LONGEST_LINE:,} bytes", retryable=False)
 
 
 def _say_exit_code(process: subprocess.Popen[bytes]) -> str:

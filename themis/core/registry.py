@@ -30,6 +30,7 @@ class Registry(Generic[T]):
         builtin: name -> "module:attribute"; or a function that finds these, or the "module:attribute" of a whole table, when
             the first name is looked up.
         error: What an unknown name raises.
+        elsewhere: What other tools call such things, in snake case -> how that is said here, for that error.
 
     Example:
         >>> animals: Registry[type] = Registry("animal")
@@ -44,8 +45,10 @@ class Registry(Generic[T]):
         builtin: Mapping[str, str] | Callable[[], Mapping[str, str]] | str | None = None,
         *,
         error: type[Exception] = ConfigurationError,
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         self.kind = kind
+        self._elsewhere = elsewhere or {}
         self._targets: dict[str, T | str] = dict(builtin) if isinstance(builtin, Mapping) else {}
         self._find_builtin = None if isinstance(builtin, Mapping) else builtin
         self._registered: set[str] = set()
@@ -104,6 +107,8 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def _unknown(self, name: str) -> str:
+        if here := self._elsewhere.get(snake_case(name).replace("-", "_")):
+            return f"unknown {self.kind} {name!r}: here it is {here}"
         return f"unknown {self.kind} {name!r}{nearest(name, self.names())}; known: {', '.join(self.names()) or 'none'}"
 
     def _import(self, name: str, target: str) -> T:
@@ -172,7 +177,7 @@ def parse_call(written: str, kind: str) -> WrittenCall:
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise ConfigurationError(
             f"cannot read the parameters of {kind} {redact_text(written)!r}: expected literals, as in {call[1]}(name=0.5) "
-            f"({error})"
+            f"({error if isinstance(error, SyntaxError) else 'one of them is none'})"
         ) from error
     return WrittenCall(call[1], args, kwargs)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from themis.core.messages import Message, read_messages
+from themis.core.messages import Message, read_messages, read_text
 from themis.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ def without_retold(asked: Sequence[Message], answers: Sequence[Sequence[Message]
 
     Args:
         asked: The messages before the answer.
-        answers: What was said in each attempt; one that does not begin with the model's words tells what it was asked.
+        answers: What was said in each attempt; one that does not begin with the model's words may tell what it was asked. Where
+            it tells something else, both are left.
 
     >>> asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
     >>> without_retold(asked, [[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]])
@@ -207,8 +208,11 @@ def without_retold(asked: Sequence[Message], answers: Sequence[Sequence[Message]
     said = [answer for answer in answers if answer]
     if not said or any(answer[0].get("role") == "assistant" for answer in said):
         return list(asked)
-    has_own = any(answer[0].get("role") == "system" for answer in said)
-    return [message for message in asked[:1] if message.get("role") == "system" and not has_own]
+    retold = [{(one.get("role"), read_text(one.get("content"))) for one in answer} for answer in said]
+    left = [
+        one for one in asked if any((one.get("role"), read_text(one.get("content"))) not in told for told in retold)
+    ]
+    return list(asked) if any(one.get("role") != "system" for one in left) else left
 
 
 _QUIET = ("stop", "end_turn", "stop_sequence", "eos", "completed", "")
@@ -316,10 +320,12 @@ def _read_turn(message: Message, calls: list[ShownCall]) -> Turn:
 def _read_parts(content: object) -> list[ShownPart]:
     if content is None or content == "":
         return []
-    if not isinstance(content, list | tuple):
-        return [ShownPart("text", content) if isinstance(content, str) else ShownPart("other", _as_json(content))]
-    shown = [_read_part(part) for part in content]
-    return [part for part in shown if part.kind != "text" or part.text]
+    if isinstance(content, list | tuple):
+        shown = [_read_part(part) for part in content]
+    else:
+        shown = [ShownPart("text", content) if isinstance(content, str) else ShownPart("other", _as_json(content))]
+    # White space alone is nothing that anybody could see.
+    return [part for part in shown if part.kind != "text" or part.text.strip()]
 
 
 def _read_part(part: object) -> ShownPart:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 from themis.core.codec import canonical_json, digest, json_default
+from themis.core.patterns import LazyPattern
 
 __all__ = ["HOOK", "Values", "relative_to_project", "shorten", "type_name"]
 
@@ -155,8 +156,9 @@ class Values:
         if isinstance(value, types.ModuleType):
             self._visit(value)
             return {"module": value.__name__}
-        if isinstance(value, re.Pattern):
-            return {"pattern": self.describe(value.pattern, where), "flags": int(value.flags)}
+        if isinstance(value, re.Pattern | LazyPattern):
+            pattern = value.compile() if isinstance(value, LazyPattern) else value
+            return {"pattern": self.describe(pattern.pattern, where), "flags": int(pattern.flags)}
         if (plain := self._plain(value, where)) is not None:
             return plain
         return self._object(value, where)
@@ -368,4 +370,6 @@ def _is_plain(value: object, depth: int = 0) -> bool:
         return depth < 4 and all(_is_plain(item, depth + 1) for item in (*value.keys(), *value.values()))
     if isinstance(value, list | tuple | Set):
         return depth < 4 and all(_is_plain(item, depth + 1) for item in value)
-    return type(value) in _ATOMS or isinstance(value, (*_TIMES, *_TEXTS, *_CODE, bytes, enum.Enum, re.Pattern))
+    return type(value) in _ATOMS or isinstance(
+        value, (*_TIMES, *_TEXTS, *_CODE, bytes, enum.Enum, re.Pattern, LazyPattern)
+    )

@@ -99,6 +99,7 @@ class EvaluationPipeline:
     ) -> None:
         self.extractor = resolve_extractor(extractor)
         self.metrics = [resolve_metric(metric) for metric in metrics]
+        self._reads_output = any(getattr(metric, "reads_output", False) for metric in self.metrics)
         names = self.metric_names
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigurationError(f"two metrics have the name {doubled[0]!r}; give one of them another `name`")
@@ -292,6 +293,9 @@ class EvaluationPipeline:
 
     def _extract(self, record: GenerationRecord) -> object:
         output, part = record.output, getattr(self.extractor, "part", "text")
+        if output is not None and output.stopped_by and part == "text":
+            # What was said last was on the way to an answer, whatever can be read in it.
+            return _NoAnswer(f"not answered: stopped by {output.stopped_by}", unparsed=True)
         try:
             if output is not None and part != "text":
                 return self.extractor.extract(read_part(output, part))
@@ -343,7 +347,7 @@ class EvaluationPipeline:
             metadata["generation_time_ms"] = record.metrics["generation_time_ms"]
         if attempts is not None:
             metadata["attempt_outcomes"] = attempts
-        if any(getattr(metric, "reads_output", False) for metric in self.metrics):
+        if self._reads_output:
             metadata["model_output"] = record.output
         return _as_list(selected), metadata
 

@@ -123,9 +123,45 @@ AGGREGATION_CLASSES = {
 EXTRACTORS: Registry[object] = Registry(
     "extractor", lambda: add_own_files(EXTRACTOR_CLASSES, "themis.evaluation.extractors")
 )
+_OWN = "a plain function with @themis.metric"
+# What promptfoo, Inspect, lm-eval and DeepEval call their assertions, scorers and metrics.
+_METRICS_ELSEWHERE = {
+    "answer_relevancy": "a rubric_judge with that criterion",
+    "choice": "multiple_choice",
+    "contains": "includes(case_sensitive=True)",
+    "contains_all": _OWN,
+    "contains_any": "includes, with a reference that is a list",
+    "contains_json": "json_schema(schema={...})",
+    "equals": "exact_match(case_sensitive=True)",
+    "exact": "exact_match",
+    "factuality": "answer_judge(model='...')",
+    "faithfulness": "a rubric_judge with that criterion",
+    "g_eval": "rubric_judge(model='...', rubric='...')",
+    "geval": "rubric_judge(model='...', rubric='...')",
+    "hallucination": "a rubric_judge with that criterion",
+    "icontains": "includes",
+    "is_json": "json_schema(schema={...})",
+    "javascript": _OWN,
+    "levenshtein": "edit_similarity",
+    "llm_rubric": "rubric_judge(model='...', rubric='...')",
+    "match": "numeric for numbers, exact_match for whole answers, else a plain function with @themis.metric",
+    "model_graded_closedqa": "answer_judge(model='...')",
+    "model_graded_fact": "answer_judge(model='...')",
+    "model_graded_qa": "rubric_judge(model='...', rubric='...')",
+    "pattern": "exact_match, and regex(pattern='...') as the extractor",
+    "python": _OWN,
+    "regex": "regex_match(pattern='...')",
+    "rouge_n": "rouge1",
+    "select_best": "pairwise_judge(model='...', other_field='...')",
+    "similar": "embedding_similarity",
+    "starts_with": _OWN,
+}
 # Every metric by name, likewise: built in, registered here, or a plugin's.
 METRICS: Registry[object] = Registry(
-    "metric", lambda: add_own_files(METRIC_CLASSES, "themis.evaluation.metrics"), error=MetricError
+    "metric",
+    lambda: add_own_files(METRIC_CLASSES, "themis.evaluation.metrics"),
+    error=MetricError,
+    elsewhere=_METRICS_ELSEWHERE,
 )
 # How items' statistics become one number over a run, where that is no mean.
 AGGREGATIONS: Registry[object] = Registry("aggregation", AGGREGATION_CLASSES)

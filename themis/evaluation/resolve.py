@@ -101,7 +101,9 @@ def metric(
 
     Args:
         function: Takes the prediction and, as far as it names them, `reference` (called once for each, the best counts),
-            `references` and `metadata`. Returns a number, a bool, `(value, details)` or a `MetricScore`.
+            `references` and `metadata`: the row's other fields, and `metadata["model_output"]`, all that the model returned
+            (a `ModelOutput`, with tool calls and the transcript of several steps). Returns a number, a bool, `(value,
+            details)` or a `MetricScore`.
         name: What it is registered and reported as; the function's own name by default.
         higher_is_better: False of a time or a distance, None of what is neither good nor bad.
         score_range: The least and the most that a score can be; no interval leaves it, and a score outside is a failure
@@ -250,6 +252,11 @@ class FunctionMetric(Metric):
             resolve_aggregation(self.aggregation)
         self._roles = _roles(self.function)
         self.requires_reference = bool({"reference", "references"} & set(self._roles.values()))
+
+    @property
+    def reads_output(self) -> bool:  # type: ignore[override]
+        """Whoever takes the row's fields is shown what the model returned too, whatever other metrics there are."""
+        return "metadata" in self._roles.values()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.function(*args, **kwargs)

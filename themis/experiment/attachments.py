@@ -24,7 +24,8 @@ from themis.storage.runs import Attachment
 
 _LARGEST_BYTES = 50 * 2**20
 _DATA_URL = re.compile(r"data:(?P<media_type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(?P<data>.*)", re.DOTALL)
-_ADDRESS = re.compile(r"https?://")
+_ADDRESS = re.compile(r"https?://[^/]", re.IGNORECASE)
+_LONGEST_SHOWN = 80
 # Of images, which many files do not say in their names.
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -68,8 +69,10 @@ class AttachmentReader:
         return attached, found
 
     def _read(self, value: object, found: list[Attachment]) -> Part:
-        if isinstance(value, Mapping) and ("digest" in value or "url" in value):
+        if isinstance(value, Mapping) and "type" in value and ("digest" in value or "url" in value):
             return dict(value)  # of a stored run
+        if isinstance(value, Mapping) and isinstance(value.get("url"), str):
+            value = value["url"]
         if isinstance(value, str) and _ADDRESS.match(value):
             guessed = mimetypes.guess_type(value.partition("?")[0])[0] or "image/*"
             return {"type": _kind(guessed), "url": value}
@@ -105,12 +108,23 @@ class AttachmentReader:
             except binascii.Error as error:
                 raise DatasetError(f"its data: URL is not base64 ({error})") from error
             return content, "attachment", _media_type("", content, inline["media_type"])
-        path = self.folder / value
         try:
+            path = self.folder / Path(value).expanduser()
             content = path.read_bytes()
-        except OSError as error:
-            raise DatasetError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
+        except (OSError, RuntimeError, ValueError) as error:
+            raise _unreadable(self.folder, str(value), error) from error
         return content, path.name, _media_type(path.name, content)
+
+
+def _unreadable(folder: Path, given: str, error: Exception) -> DatasetError:
+    if len(given) > 255 or given.startswith("data:"):
+        shown = f"{given[:_LONGEST_SHOWN]}…" if len(given) > _LONGEST_SHOWN else given
+        return DatasetError(
+            f"{shown!r} ({len(given):,} characters) is no path; content in base64 is given as data:image/png;base64,..."
+        )
+    if "://" in given:
+        return DatasetError(f"{given!r} is not read: expected a path, or an address of http:// or https://")
+    return DatasetError(f"cannot read {str(folder / given)!r}: {getattr(error, 'strerror', None) or error}")
 
 
 def attach_to(messages: Sequence[Mapping[str, Any]], row: Mapping[str, Any], fields: Sequence[str]) -> list[Message]:

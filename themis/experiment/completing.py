@@ -63,7 +63,8 @@ def complete_from_rows(asked: SampleSpecification) -> Completed:
         prompt = f"{{{field}}}"
     reference, id_field = asked.reference_field, asked.dataset_id_field
     if reference is None:
-        reference = next((one for one in _REFERENCE_FIELDS if one in first), "")
+        # Where there is none, the reader of the rows refuses metrics that need one.
+        reference = next((one for one in _REFERENCE_FIELDS if one in first), None)
     if id_field is None:
         id_field = next((one for one in _ID_FIELDS if one in first), None)
     return Completed(replace(asked, prompt=prompt, reference_field=reference, dataset_id_field=id_field), field)

@@ -474,8 +474,8 @@ class RowReader:
             if self.found_reference is None and self.compared:
                 raise ConfigurationError(
                     f"{', '.join(self.compared)} can compare answers only with a reference, and the rows have neither "
-                    f"'answer' nor 'reference' but {', '.join(sorted(row))}; name the field with reference_field, or "
-                    'choose other metrics, or give reference_field="" to have answers alone'
+                    f"'answer' nor 'reference' but {', '.join(sorted(row))}; name the field with reference_field "
+                    "(--reference-field), or choose other metrics, or give an empty one to have answers alone"
                 )
         if self.found_reference is None and here is not None:
             raise ConfigurationError(

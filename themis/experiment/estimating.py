@@ -47,6 +47,7 @@ def estimate_samples(
         limit=None if source.is_limited else asked.limit,
         answer_tokens=answer_tokens,
         seconds_per_call=seconds_per_call,
+        takes_steps=bool(asked.tools) or asked.user is not None or asked.script is not None,
     )
     if asked.judge is None and asked.metrics is None and asked.evaluation_pipeline is None:
         return estimate  # no benchmark brings a judge that nobody named

@@ -574,7 +574,8 @@ class _Session:
             self._run.end_early(Stop(reached, larger_budget_usd=budget.larger_cap_usd()))
 
     def _count_left(self) -> int:
-        return self._reader.count_samples() - self._reader.count_records()[0]
+        """Samples that lack an answer, or one of their attempts."""
+        return self._reader.count_unfinished(self._attempts)
 
     def _note_waiting(self) -> None:
         """Says what the run waits for: in the log if nobody asked for it, and in the store for who looks from elsewhere."""

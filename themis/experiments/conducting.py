@@ -14,12 +14,13 @@ from themis.experiments.expanding import PlannedRun
 from themis.experiments.planning import ExperimentPlan, plan_runs, read_committed, read_spent
 from themis.experiments.progress import ExperimentProgress
 from themis.experiments.results import ExperimentResult, read_result
-from themis.experiments.running import Watch, run_together
+from themis.experiments.running import Together, Watch, run_together
 from themis.experiments.specification import ExperimentSpecification, MistakenExperimentError, load_experiment
 from themis.experiments.values import Settings
 from themis.runs.prices import Budget
 from themis.runs.progress import is_interactive
 from themis.storage import DEFAULT_STORAGE, ExperimentStorage
+from themis.storage.leases import ExperimentLease
 
 __all__ = ["OpenExperiment", "choose_runs", "open_experiment", "plan_experiment", "run_experiment"]
 
@@ -59,6 +60,7 @@ def run_experiment(
 
     Raises:
         ConfigurationError: Lists everything that is wrong with it; nothing was called.
+        RunBusyError: Another process is spending its budget.
         RunInterrupted: The user stopped it; everything finished is stored.
 
     >>> experiment = {"name": "sums", "datasets": ["demo"], "subjects": ["fake/perfect", "fake/noisy-0.9"]}
@@ -122,15 +124,22 @@ class OpenExperiment:
         return check_runs(self.experiment, self.runs, self.store)
 
     def run(self, checked: Sequence[CheckedRun], watch: Watch) -> ExperimentResult:
-        spent, committed = 0.0, dict[str, float]()
-        if self.experiment.budget_usd is not None:
-            spent = read_spent(self.experiment.name, self.store)
-            committed = read_committed(self.runs, self.store)
-        budget = Budget(self.experiment.budget_usd, spent)
-        made = run_together(
+        if self.experiment.budget_usd is None:
+            made = self._make(checked, watch, Budget(None))
+        else:
+            # Two processes that each count what they spend themselves would spend the budget twice.
+            with ExperimentLease(self.store.engine, self.experiment.name):
+                spent = read_spent(self.experiment.name, self.store)
+                committed = read_committed(self.runs, self.store)
+                made = self._make(checked, watch, Budget(self.experiment.budget_usd, spent), committed)
+        return read_result(self.experiment, self.runs, self.store, ended=made.ended, is_interrupted=made.is_stopped)
+
+    def _make(
+        self, checked: Sequence[CheckedRun], watch: Watch, budget: Budget, committed: Mapping[str, float] | None = None
+    ) -> Together:
+        return run_together(
             checked, self.store, budget=budget, parallel=self.experiment.parallel, watch=watch, committed=committed
         )
-        return read_result(self.experiment, self.runs, self.store, ended=made.ended, is_interrupted=made.is_stopped)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_type_hints
 
 from themis.comparison.engine import CORRECTIONS, StatisticalTest, TestSettings
 from themis.config.specification import MemorySpecification, SampleSpecification, Specification
@@ -23,6 +23,7 @@ from themis.experiments.values import (
     Settings,
     check_setting,
     explain_unknown,
+    fits,
     read_settings,
     reusable,
     settable,
@@ -38,6 +39,7 @@ __all__ = ["Expanded", "PlannedRun", "expand", "find_baselines", "make_run_id"]
 # Between the parts of a run's id, and the most characters of one before it is cut.
 _JOINT = "--"
 _LONGEST_ID = 120
+_MOST_SEEDS = 10_000
 _USUAL_CONFIGURATION = "quick"
 # Keys of a memory sweep beside its axes and the settings of its runs.
 _OF_THE_SWEEP = ("baseline", "gates")
@@ -139,9 +141,10 @@ def _memory_part(experiment: ExperimentSpecification, mistakes: Mistakes) -> _Pa
     keys = [axis.key for axis in MEMORY_AXES]
     given = {key: experiment.memory[key] for key in keys if experiment.memory.get(key) is not None}
     if isinstance(seeds := given.get("seeds"), int) and not isinstance(seeds, bool):
-        if seeds < 1:
-            mistakes.add(("memory", "seeds"), f"seeds is a list, or how many of them: at least 1, got {seeds}")
-        given["seeds"] = list(range(seeds))
+        if not 1 <= seeds <= _MOST_SEEDS:
+            problem = f"seeds is a list, or how many of them: 1 to {_MOST_SEEDS:,}, got {seeds}"
+            mistakes.add(("memory", "seeds"), problem)
+        given["seeds"] = list(range(min(seeds, _MOST_SEEDS)))
     said = {name: value for name, value in experiment.memory.items() if name not in (*keys, *_OF_THE_SWEEP)}
     shared = _good_settings(MemorySpecification, said, ("memory",), [*keys, *_OF_THE_SWEEP], mistakes)
     part = _Part(
@@ -204,9 +207,12 @@ class _Part:
             if self.given.get(axis.key) not in (None, (), [], {})
         }
         _check_goes_with(standing, mistakes)
-        for variants in itertools.product(*standing.values()):
-            chosen = dict(zip(standing, variants, strict=True))
-            if _go_together(chosen) and (run := self._plan(experiment, chosen, mistakes)) is not None:
+        every = [dict(zip(standing, variants, strict=True)) for variants in itertools.product(*standing.values())]
+        combined = [chosen for chosen in every if _go_together(chosen)]
+        if not mistakes:  # else they may come of it
+            _check_combined(standing, combined, mistakes)
+        for chosen in combined:
+            if (run := self._plan(experiment, chosen, mistakes)) is not None:
                 yield run
 
     def _plan(
@@ -283,6 +289,18 @@ def _check_goes_with(standing: Mapping[str, Sequence[Variant]], mistakes: Mistak
                     )
 
 
+def _check_combined(
+    standing: Mapping[str, Sequence[Variant]], combined: Sequence[Mapping[str, Variant]], mistakes: Mistakes
+) -> None:
+    """Notes what would be left out without a word: variants that the others do not go with."""
+    used = {(axis, variant.label) for chosen in combined for axis, variant in chosen.items()}
+    every = [(axis, variant) for axis, variants in standing.items() for variant in variants]
+    left_out = [(axis, variant) for axis, variant in every if (axis, variant.label) not in used]
+    # Those that say whom they go with, where there are any: the others may be left out because of them.
+    for axis, variant in [pair for pair in left_out if pair[1].goes_with] or left_out:
+        mistakes.add(variant.path, f"{variant.label!r} of {axis} goes with nothing: no run would be made of it")
+
+
 def make_run_id(name: str, labels: Sequence[str]) -> str:
     """The id of a run: the same for the same experiment and combination.
 
@@ -336,11 +354,17 @@ def find_baselines(runs: Sequence[PlannedRun], wanted: object, path: ValuePath, 
 
 
 def _read_test_settings(compare: object, mistakes: Mistakes) -> TestSettings:
-    known = [one.name for one in fields(TestSettings)]
+    hints = get_type_hints(TestSettings)
+    known: dict[str, object] = {one.name: hints[one.name] for one in fields(TestSettings)} | {
+        "test": str,
+        "correction": str | bool | None,
+    }
     values: Settings = {}
     for name, value in compare.items() if isinstance(compare, Mapping) else ():
         if name not in known:
-            mistakes.add(("compare", str(name)), explain_unknown(str(name), known))
+            mistakes.add(("compare", str(name)), explain_unknown(str(name), list(known)))
+        elif not fits(value, known[name]):
+            mistakes.add(("compare", name), f"{name} of compare cannot be {redact(value)!r}")
         else:
             values[name] = value
     if values.get("correction") in ("none", False):

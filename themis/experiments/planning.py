@@ -13,6 +13,7 @@ from themis.api import make_driver
 from themis.config.specification import MemorySpecification, SampleSpecification, Specification
 from themis.exceptions import ThemisError
 from themis.experiment.estimating import estimate_samples
+from themis.experiment.run import SampleDriver
 from themis.experiments.checking import complete_run, locate
 from themis.experiments.expanding import PlannedRun
 from themis.experiments.mistakes import Mistakes
@@ -23,6 +24,7 @@ from themis.runs.estimate import Estimate
 from themis.runs.lifecycle import find_changed_inputs
 from themis.storage import ExperimentStorage, RunStatus
 from themis.storage.batches import read_open_batches
+from themis.storage.queries import RunReader
 
 __all__ = ["ExperimentPlan", "RunPlan", "plan_runs", "read_committed", "read_spent"]
 
@@ -34,7 +36,9 @@ class RunPlan:
     Args:
         run: Which.
         estimate: What the whole run takes.
-        done: Its items that are answered.
+        done: Its items that are answered, with all their attempts.
+        answered: The share of its answers that is stored, of all attempts.
+        judged: The share of its items that is judged as it would be now.
         is_complete: Nothing is left of it.
 
     >>> import themis
@@ -46,39 +50,60 @@ class RunPlan:
     run: PlannedRun
     estimate: Estimate
     done: int = 0
+    answered: float = 0.0
+    judged: float = 0.0
     is_complete: bool = False
 
     @property
     def share_left(self) -> float:
-        """The part of the run that is still to be made."""
-        return 0.0 if self.is_complete else 1 - min(1.0, self.done / max(1, self.estimate.rows))
+        """The part of the answers that is still to be got."""
+        return 0.0 if self.is_complete else 1 - min(1.0, self.answered)
+
+    @property
+    def share_unjudged(self) -> float:
+        """The part of the items that judges are still to be asked about."""
+        return 0.0 if self.is_complete else 1 - min(1.0, self.judged)
 
     @property
     def calls(self) -> int:
         """Calls that are left, of the model and of judges."""
-        return round((self.estimate.calls + self.estimate.judge_calls) * self.share_left)
+        return round(self.estimate.calls * self.share_left) + round(self.estimate.judge_calls * self.share_unjudged)
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and answers that are left, as long as they are likely to be."""
-        return round((self.estimate.prompt_tokens + self.estimate.likely_completion_tokens) * self.share_left)
+        """Tokens of prompts and answers that are left, as long as they are likely to be, those of judges too."""
+        own = self.estimate.prompt_tokens + self.estimate.likely_completion_tokens
+        return round(own * self.share_left + self.estimate.judge_tokens * self.share_unjudged)
 
     @property
     def likely_usd(self) -> float | None:
         """What is left costs, with answers of the likely length; None where a price is not known."""
-        return _share(self.estimate.likely_usd, self.share_left)
+        return self._cost_left(self.estimate.likely_usd, self.estimate.judge_likely_usd)
 
     @property
     def most_usd(self) -> float | None:
         """What is left costs at most; None where that is not known."""
-        return _share(self.estimate.most_usd, self.share_left)
+        return self._cost_left(self.estimate.most_usd, self.estimate.judge_most_usd)
+
+    def _cost_left(self, whole_usd: float | None, judges_usd: float | None) -> float | None:
+        """Of the whole, in which the judges' part is."""
+        if self.is_complete:
+            return 0.0
+        if self.share_left == 0 and judges_usd is not None:
+            return judges_usd * self.share_unjudged
+        if whole_usd is None or judges_usd is None:
+            return None
+        return (whole_usd - judges_usd) * self.share_left + judges_usd * self.share_unjudged
 
     @property
     def standing(self) -> str:
         """How far it is, in words."""
         if self.is_complete:
             return "complete"
-        return f"{self.done:,} of {self.estimate.rows:,}" if self.done else "new"
+        if not self.answered:
+            return "new"
+        unjudged = " answered" if self.done >= self.estimate.rows else ""
+        return f"{self.done:,} of {self.estimate.rows:,}{unjudged}"
 
     def to_dict(self) -> dict[str, object]:
         """As plain values."""
@@ -89,15 +114,12 @@ class RunPlan:
             "rows": self.estimate.rows,
             "done": self.done,
             "complete": self.is_complete,
+            "takes_steps": self.estimate.takes_steps,
             "calls": self.calls,
             "tokens": self.tokens,
             "likely_usd": self.likely_usd,
             "most_usd": self.most_usd,
         }
-
-
-def _share(usd: float | None, share: float) -> float | None:
-    return 0.0 if share == 0 else None if usd is None else usd * share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,8 +219,50 @@ def _plan(run: PlannedRun, store: ExperimentStorage) -> RunPlan:
     stored = store.find_run(run.run_id) if asked.resume else None
     if stored is None or not stored.has_dataset or (asked.allow_drift and _begins_anew(asked, store)):
         return RunPlan(run=run, estimate=estimate)
+    return _count_done(run, asked, estimate, stored, store)
+
+
+def _count_done(
+    run: PlannedRun, asked: Specification, estimate: Estimate, stored: RunReader, store: ExperimentStorage
+) -> RunPlan:
+    """What of a run is stored: a memory run's tests, or a sample run's answers and verdicts."""
     is_complete = stored.metadata.status is RunStatus.COMPLETED and not stored.metadata.failed_generations
-    return RunPlan(run=run, estimate=estimate, done=stored.count_records()[0], is_complete=is_complete)
+    if not isinstance(asked, SampleSpecification):
+        done = stored.count_records()[0]
+        share = done / max(1, estimate.rows)
+        return RunPlan(run=run, estimate=estimate, done=done, answered=share, judged=share, is_complete=is_complete)
+    attempts = max(1, estimate.calls // max(1, estimate.rows))
+    evaluation = _find_evaluation(asked, stored, store) if estimate.judge_calls else stored.evaluation
+    done = estimate.rows - min(estimate.rows, stored.count_unfinished(attempts))
+    answers = stored.count_attempts()
+    judged = 0 if evaluation is None else _count_judged(stored, evaluation)
+    is_judged = not estimate.judge_calls or judged >= estimate.rows
+    return RunPlan(
+        run=run,
+        estimate=estimate,
+        done=done,
+        answered=(answers.made - answers.failed) / max(1, estimate.calls),
+        judged=judged / max(1, estimate.rows),
+        is_complete=is_complete and done >= estimate.rows and is_judged,
+    )
+
+
+def _count_judged(stored: RunReader, evaluation: int) -> int:
+    """Items with verdicts, none of which failed."""
+    failed = sum(1 for _ in stored.evaluations(evaluation, only_failed=True))
+    return stored.count_evaluated(evaluation) - failed
+
+
+def _find_evaluation(asked: SampleSpecification, stored: RunReader, store: ExperimentStorage) -> int | None:
+    """The stored way of judging that is asked for; the current one where nobody can tell, for want of a key perhaps."""
+    try:
+        with contextlib.closing(make_driver(asked, store, keep=False)) as driver:
+            if not isinstance(driver, SampleDriver):
+                return stored.evaluation
+            wanted = driver.evaluation[0]
+    except ThemisError:
+        return stored.evaluation
+    return next((one.evaluation for one in stored.list_evaluations() if one.fingerprint == wanted), None)
 
 
 def _begins_anew(asked: Specification, store: ExperimentStorage) -> bool:

@@ -6,6 +6,7 @@ the fields that those have: a new field of theirs can be set in an experiment wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -19,6 +20,7 @@ from themis.experiments.expanding import Expanded, PlannedRun, expand
 from themis.experiments.gates import GateRule
 from themis.experiments.mistakes import Mistakes, Places
 from themis.experiments.values import Settings
+from themis.storage.runs import is_storable
 
 __all__ = ["ExperimentSpecification", "MistakenExperimentError", "load_experiment"]
 
@@ -26,6 +28,7 @@ __all__ = ["ExperimentSpecification", "MistakenExperimentError", "load_experimen
 AxisValues = Sequence[object] | Mapping[str, object]
 # What a file may not say, for it is said by the file itself.
 _NOT_IN_FILES = ("settings", "folder", "places")
+_MOST_PARALLEL = 1_000
 
 
 class MistakenExperimentError(ConfigurationError):
@@ -169,14 +172,14 @@ class ExperimentSpecification:
         """Whether runs can be made of it, whatever else is wrong."""
         has_runs = True
         for name, is_good, what in (
-            ("name", isinstance(self.name, str) and bool(self.name.strip()), "is what the experiment is called"),
+            ("name", _is_name(self.name), "is what the experiment is called, a text that can be stored"),
             ("memory", isinstance(self.memory, Mapping), "is a mapping of a sweep's keys"),
             ("compare", isinstance(self.compare, Mapping), "is a mapping, such as {alpha: 0.01}"),
             ("budget_usd", self.budget_usd is None or _is_above(self.budget_usd, 0), "is a number greater than 0"),
             (
                 "parallel",
-                isinstance(self.parallel, int) and _is_above(self.parallel, 0),
-                "is a whole number of at least 1",
+                isinstance(self.parallel, int) and _is_above(self.parallel, 0) and self.parallel <= _MOST_PARALLEL,
+                f"is a whole number from 1 to {_MOST_PARALLEL:,}",
             ),
             ("fail_on_errors", self.fail_on_errors is None or _is_share(self.fail_on_errors), "is a share from 0 to 1"),
             ("load", _are_texts(self.load), "is a list of Python files"),
@@ -187,8 +190,12 @@ class ExperimentSpecification:
         return has_runs
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and is_storable(value)
+
+
 def _is_above(value: object, bound: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > bound
+    return isinstance(value, int | float) and not isinstance(value, bool) and bound < value < math.inf
 
 
 def _is_share(value: object) -> bool:

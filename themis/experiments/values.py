@@ -5,6 +5,7 @@ All of it by the fields of the specifications and their types, so that a new fie
 
 from __future__ import annotations
 
+import ast
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -18,6 +19,7 @@ from themis.exceptions import ConfigurationError
 
 __all__ = [
     "PROMPT_FILE",
+    "QUOTE_BRACES",
     "Settings",
     "check_setting",
     "explain_unknown",
@@ -31,6 +33,7 @@ __all__ = [
 Settings = dict[str, Any]
 # A prompt that lies in a file of its own.
 PROMPT_FILE = "prompt_file"
+QUOTE_BRACES = "; a text with braces stands in quotes: '{question}'"
 # What the experiment decides for its runs, or only a run that is loaded from the store has.
 _DECIDED = {
     *("run_id", "experiment", "resume", "allow_drift", "needs_program", "benchmark", "made_in_python", "regenerate"),
@@ -67,7 +70,9 @@ def check_setting(kind: type[Specification], name: str, value: object) -> str:
         return "" if isinstance(value, str) else f"{name} is a path, got {redact(value)!r}"
     hint = settable(kind)[name]
     if not fits(value, hint):
-        return f"{name} is {_say(hint)}, got {redact(value)!r}"
+        # What `prompt: {question}` is to YAML.
+        hint_to_quote = QUOTE_BRACES if name == "prompt" and isinstance(value, Mapping) else ""
+        return f"{name} is {_say(hint)}, got {redact(value)!r}{hint_to_quote}"
     return kind.explain_misfit(name, value)
 
 
@@ -82,7 +87,8 @@ def fits(value: object, hint: object) -> bool:
         return value in get_args(hint)
     if hint in (int, float):
         # True is a number to Python, but not to whoever writes YAML.
-        return isinstance(value, int | float if hint is float else int) and not isinstance(value, bool)
+        is_number = isinstance(value, int | float if hint is float else int) and not isinstance(value, bool)
+        return is_number and value == value
     if origin is not None and issubclass(origin, Mapping):
         return isinstance(value, Mapping)
     if origin is not None and issubclass(origin, Sequence):
@@ -147,4 +153,18 @@ def _as_call(setting: str, written: object) -> object:
         raise ConfigurationError(
             f"{setting} with parameters is written as {{name: {{parameter: value}}}}, got {redact(written)!r}"
         )
+    for key, value in parameters.items():
+        if not _is_literal(value):
+            raise ConfigurationError(
+                f"{setting}: {key} of {name} cannot be {value!r}; give a number, a text, true or false, or a list or "
+                "mapping of such"
+            )
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in parameters.items())})"
+
+
+def _is_literal(value: object) -> bool:
+    """Whether a value is read again from how it is written: a date and `.nan` are not."""
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return False

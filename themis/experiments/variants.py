@@ -12,7 +12,16 @@ from themis.config.specification import MemorySpecification, SampleSpecification
 from themis.core.redaction import redact
 from themis.exceptions import ConfigurationError
 from themis.experiments.mistakes import Mistakes, ValuePath
-from themis.experiments.values import PROMPT_FILE, Settings, check_setting, explain_unknown, fits, reusable, settable
+from themis.experiments.values import (
+    PROMPT_FILE,
+    QUOTE_BRACES,
+    Settings,
+    check_setting,
+    explain_unknown,
+    fits,
+    reusable,
+    settable,
+)
 from themis.memory.assembling import parse_span
 from themis.presets.hub import HUB_PREFIX
 from themis.presets.loading import READABLE_SUFFIXES
@@ -100,7 +109,8 @@ def _read_variant(
                     what = f"{name} names those that it goes with, got {redact(given)!r}"
                     mistakes.add((*path, name), what)
             elif name not in known or name == "name":
-                mistakes.add((*path, str(name)), explain_unknown(str(name), known))
+                to_quote = QUOTE_BRACES if axis.key == "prompts" and given is None else ""
+                mistakes.add((*path, str(name)), explain_unknown(str(name), known) + to_quote)
             else:
                 values[name] = reusable(given)
     elif axis.setting:

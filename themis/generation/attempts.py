@@ -7,6 +7,7 @@ Nothing here acts: the engine does what comes out.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import re
 from collections.abc import Callable
@@ -275,6 +276,8 @@ def _find_flaw(output: ModelOutput) -> str:
     for name, kinds, expected in _FIELDS_OF_OUTPUT:
         if (value := getattr(output, name)) is not None and not isinstance(value, kinds):
             return f"{name} of the type {type(value).__name__}, which is {expected}"
+    if output.cost_usd is not None and not 0 <= output.cost_usd < math.inf:
+        return f"cost_usd={output.cost_usd}, which is a number of dollars"
     for name, kind, expected in _PARTS_OF_OUTPUT:
         if (parts := getattr(output, name)) and not (
             isinstance(parts, list | tuple) and all(isinstance(one, kind) for one in parts)

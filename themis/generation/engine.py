@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError, ModelOutput, Result
-from themis.core.messages import REASONING_HINT, split_reasoning
+from themis.core.messages import REASONING_HINT, begins_with_reasoning, split_reasoning
 from themis.core.tokens import count_prompt_tokens, count_tokens
 from themis.generation.attempts import (
     PENDING,
@@ -490,7 +490,7 @@ class Engine:
             return self._handle_error(request, record, record.error)
         request.tries += 1
         output = record.output
-        if output is not None and output.reasoning is None and REASONING_HINT.search(output.text) is not None:
+        if output is not None and REASONING_HINT.search(output.text) is not None:
             record.output = _separate_reasoning(output)
         if not request.in_batch:
             self.limiter.on_success()
@@ -606,8 +606,16 @@ class _Filling:
 
 def _separate_reasoning(output: ModelOutput) -> ModelOutput:
     """The answer without what the model thought before it, where that stands in the text between tags."""
-    reasoning, answer = split_reasoning(output.text)
-    return output if reasoning is None else replace(output, text=answer, reasoning=reasoning)
+    thought, answer = split_reasoning(output.text)
+    told = output.reasoning or ""
+    # Some servers tell it apart and leave it in the text, too; a closing tag alone is then something that the answer shows.
+    if thought is None or (told and not begins_with_reasoning(output.text) and thought not in told):
+        return output
+    reasoning = told if told and thought in told else "\n\n".join(filter(None, (told, thought)))
+    said = {"content": answer, "reasoning": reasoning}
+    is_told = output.transcript and output.transcript[-1].get("content") == output.text
+    transcript = (*output.transcript[:-1], {**output.transcript[-1], **said}) if is_told else output.transcript
+    return replace(output, text=answer, reasoning=reasoning, transcript=transcript)
 
 
 def _call(execute: Callable[[GenerationTask], object], task: GenerationTask) -> object:

@@ -10,6 +10,7 @@ committed before the next is made.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -17,8 +18,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
-from themis.core.entities import GenerationRecord, GenerationTask, ModelError, ModelOutput, Result, Step
-from themis.core.messages import Message, ToolCall, read_text
+from themis.core.entities import SAMPLE_LIMITS, GenerationRecord, GenerationTask, ModelError, ModelOutput, Result, Step
+from themis.core.messages import PROVIDER_DATA, Message, ToolCall, mend_text, read_text
 from themis.core.registry import Registry
 from themis.exceptions import ConfigurationError, ToolError
 from themis.generation.attempts import PENDING, Request
@@ -109,9 +110,6 @@ class EpisodeLimits:
     max_sample_usd: float | None = None
 
 
-_LIMITS = ("max_turns", "max_sample_tokens", "max_sample_seconds", "max_sample_usd")
-
-
 class RunningCall(Protocol):
     """A tool's call under way, whose time is watched by whoever asks whether it is over."""
 
@@ -152,7 +150,7 @@ class Episode:
     kept: dict[str, object] = field(default_factory=dict)
     cost_is_known: bool = True
     # What all steps took together, by the limits that it is held to.
-    spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_LIMITS, 0.0))
+    spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SAMPLE_LIMITS, 0.0))
 
     @property
     def place(self) -> tuple[int, int]:
@@ -172,6 +170,7 @@ class Episode:
 
     def on_answer(self, output: ModelOutput) -> EpisodeAction | None:
         """What the play wants after an answer of the subject; None where it is over."""
+        output = mend_calls(output, self.said)
         self.last = output
         self._say(output.to_message())
         return self._advance(output)
@@ -254,6 +253,45 @@ class Episode:
             transcript=tuple(self.said),
             finish_reason=finish_reason or last.finish_reason,
         )
+
+
+def mend_calls(output: ModelOutput, said: Sequence[Message]) -> ModelOutput:
+    """An answer that can be sent back: every call has an id of its own, and no text half of a character.
+
+    Args:
+        output: As it came.
+        said: What was said before.
+
+    >>> answer = ModelOutput("", tool_calls=(ToolCall("add", id="1"), ToolCall("add", id="1"), ToolCall("add")))
+    >>> [call.id for call in mend_calls(answer, []).tool_calls]
+    ['1', 'call00002', 'call00003']
+    """
+    text, reasoning = mend_text(output.text), output.reasoning and mend_text(output.reasoning)
+    if text is not output.text or reasoning is not output.reasoning:
+        output = replace(output, text=text, reasoning=reasoning)
+    if not output.tool_calls:
+        return output
+    taken = {call.get("id") for message in said for call in message.get("tool_calls", ())} | {""}
+    before, calls = len(taken) - 1, []
+    renamed: dict[str, str] = {}
+    for number, call in enumerate(output.tool_calls, start=before + 1):
+        if call.id in taken:
+            # Nine letters and digits, which is what the strictest take.
+            new = next(one for one in (f"call{n:05d}" for n in itertools.count(number)) if one not in taken)
+            renamed.setdefault(call.id, new)
+            call = replace(call, id=new)
+        taken.add(call.id)
+        calls.append(call)
+    return replace(output, tool_calls=tuple(calls), raw=_rename_extras(output.raw, renamed)) if renamed else output
+
+
+def _rename_extras(raw: object, renamed: Mapping[str, str]) -> object:
+    """What a provider wants back with its calls, under the ids that they have now."""
+    kept = raw.get(PROVIDER_DATA) if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping) or not isinstance(kept, Mapping) or "extra_content" not in kept:
+        return raw
+    extras = {renamed.get(name, name): extra for name, extra in kept["extra_content"].items()}
+    return {**raw, PROVIDER_DATA: {**kept, "extra_content": extras}}
 
 
 # Of the message of a step, what nobody says: a tool's state, and what an answer is beside its message.
@@ -436,12 +474,13 @@ class EpisodeRunner:
             if action is None:
                 self._finish(episode, result=result)
                 continue
-            took = {name: getattr(result, name) for name in _TAKEN}
-            yield (
-                episode.add_step("answer", _write_answer(output), cost_usd=self._cost_of(result), **took),
-                episode,
-                action,
-            )
+            yield self._add_answer(episode, result), episode, action
+
+    def _add_answer(self, episode: Episode, result: Result) -> Step:
+        """What the subject has just said, as a step."""
+        assert episode.last is not None
+        took = {name: getattr(result, name) for name in _TAKEN}
+        return episode.add_step("answer", _write_answer(episode.last), cost_usd=self._cost_of(result), **took)
 
     def _outcomes(self) -> Iterator[tuple[Step, Episode, EpisodeAction | None]]:
         """What tools and users have said meanwhile, likewise."""
@@ -464,8 +503,14 @@ class EpisodeRunner:
 
     def _finish(self, episode: Episode, limit: str = "", result: Result | None = None) -> None:
         """The episode is over: by its last answer, by its play, or by a limit."""
-        output = episode.answer(limit or None)
         request = episode.request
+        try:
+            output = episode.answer(limit or None)
+        except ToolError as error:  # of an environment that cannot tell its state any more
+            if result is not None:
+                self._commit_steps([self._add_answer(episode, result)])
+            self._fail(episode, _failed(request, error))
+            return
         metrics = dict(result.record.metrics) if result is not None else {}
         metrics["steps"] = len(episode.steps) + (result is not None)
         record = GenerationRecord(request.task, output, None, metrics)

@@ -179,11 +179,14 @@ class AsyncPool:
                 try:
                     request.reply = await execute(request.task)
                 except asyncio.CancelledError:
-                    if not caller.is_late:
+                    if caller.is_late:
+                        caller.task.uncancel()
+                        request.reply = _timed_out(request)
+                    elif caller.task.cancelling():
                         raise  # the pool closes
-                    caller.task.uncancel()
-                    request.reply = _timed_out(request)
-                except Exception as error:  # boundary: a provider is the user's code
+                    else:
+                        request.reply = _cancelled_within()
+                except (Exception, SystemExit) as error:  # boundary: a provider is the user's code
                     request.reply = error
                 caller.due = _NEVER
                 request.reply_seconds = time.perf_counter() - began
@@ -404,6 +407,14 @@ def _drain(answered: queue.SimpleQueue[Request | None], timeout: float, most: in
 
 def _timed_out(request: Request) -> ProviderCallError:
     return ProviderCallError(f"no answer within {request.timeout_seconds:g} s", kind="timeout", retryable=True)
+
+
+def _cancelled_within() -> ProviderCallError:
+    return ProviderCallError(
+        "CancelledError: the call was cancelled, and not by this run: something that it waited for was",
+        kind="cancelled",
+        retryable=True,
+    )
 
 
 # --- for callers that wait for each answer in a thread of their own -----------------------------------------------------

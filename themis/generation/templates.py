@@ -347,13 +347,18 @@ class _Jinja(NamedTuple):
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
         environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+        # What a row is asked is the same whenever it is read.
+        del environment.filters["random"], environment.globals["lipsum"]
         try:
             used = meta.find_undeclared_variables(environment.parse(text))
             template = environment.from_string(text)
             render_wary = environment.overlay(finalize=_refuse_empty).from_string(text).render
-        except TemplateError as error:
+        except (TemplateError, ArithmeticError, RecursionError, ValueError) as error:  # constants are computed here
+            why = str(getattr(error, "message", None) or error).rstrip(
+                "."
+            )  # without the place, which names no file of the user's
             raise TemplateRenderingError(
-                f"the template cannot be read as Jinja: {error}. If its braces are text, give prompt_syntax='format' "
+                f"the template cannot be read as Jinja: {why}. If its braces are text, give prompt_syntax='format' "
                 "(--prompt-syntax format)"
             ) from error
         return cls(template, render_wary, tuple(sorted(used, key=text.find)), UndefinedError)
@@ -372,6 +377,8 @@ class _Jinja(NamedTuple):
             self.render_wary(row)
         except _EmptyError:
             return True
+        except Exception:  # boundary: a template's expressions are the user's code, of which filling tells
+            return False
         return False
 
 

@@ -201,11 +201,13 @@ def describe_parameters(
     required: list[str] = []
     row: list[str] = []
     positional: list[str] = []
-    accepts_more = False
+    accepts_more, unnamed = False, ""
     for parameter in _read_signature(function, name)[int(skip_first) :]:
         annotation = hints.get(parameter.name, inspect.Parameter.empty)
         if parameter.kind is parameter.VAR_KEYWORD:
             accepts_more = True
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            unnamed = parameter.name
         if parameter.name in hidden or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -218,6 +220,11 @@ def describe_parameters(
         types[parameter.name] = found
         if parameter.default is parameter.empty:
             required.append(parameter.name)
+    if unnamed and not properties and not accepts_more:
+        raise ConfigurationError(
+            f"tool {name!r} takes its arguments as *{unnamed}, and a model gives arguments by name: take a list, as in "
+            f"{unnamed}: list[int]"
+        )
     schema: Schema = {"type": "object", "properties": properties, "required": required}
     schema["additionalProperties"] = accepts_more
     return Parameters(schema, types, tuple(row), tuple(positional))

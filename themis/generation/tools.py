@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 
 from themis.core.codec import to_plain
-from themis.core.messages import Message, Part, ToolCall, ToolResult
+from themis.core.messages import Message, Part, ToolCall, ToolResult, mend_text
 from themis.core.registry import Registry, WrittenCall, nearest, parse_call
 from themis.core.user_code import load_object
 from themis.exceptions import ConfigurationError, ToolError
@@ -400,7 +400,10 @@ def _release(lock: threading.Lock | None, running: Future[object] | None) -> Non
 
 
 def _format_error(error: BaseException) -> str:
-    text = str(error).strip()
+    try:
+        text = str(error).strip()
+    except Exception:  # boundary: the exception too is the user's code
+        text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -412,18 +415,14 @@ def _write_content(value: object, most_bytes: int) -> tuple[str | list[Part], bo
     if value is None:
         return "", False
     if isinstance(value, str):
-        return _cut(_printable(value), most_bytes)
+        return _cut(mend_text(value), most_bytes)
     if (parts := _as_parts(value)) is not None:
         return _cut_parts(parts, most_bytes)
     try:
         written = json.dumps(to_plain(value), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         return f"the tool returned something that cannot be written as JSON: {error}", True
-    return _cut(_printable(written), most_bytes)
-
-
-def _printable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return _cut(mend_text(written), most_bytes)
 
 
 def _cut(text: str, most_bytes: int) -> tuple[str, bool]:
@@ -460,7 +459,7 @@ def _cut_parts(parts: Sequence[Part], most_bytes: int) -> tuple[list[Part], bool
     is_cut = False
     for part in parts:
         if part["type"] == "text":
-            text, was_cut = _cut(_printable(str(part["text"])), most_bytes)
+            text, was_cut = _cut(mend_text(str(part["text"])), most_bytes)
             shown.append({"type": "text", "text": text})
             most_bytes = max(1, most_bytes - len(text.encode()))
         elif was_cut := len(str(part.get("data", ""))) > _LARGEST_DATA:

@@ -131,7 +131,11 @@ class SimulatedUser:
         if output is None:
             reason = result.record.error.message if result.record.error is not None else "no answer"
             raise ProviderCallError(f"whoever plays the user did not answer: {reason}")
-        is_over = self._end in output.text or not output.text.strip()
+        is_over = self._end in output.text
+        if not is_over and not output.text.strip():
+            # Nothing said is no decision to go.
+            at_limit = f" within max_tokens={self._sampling.max_tokens}" if output.finish_reason == "length" else ""
+            raise ProviderCallError(f"whoever plays the user said nothing{at_limit}", kind="empty_response")
         cost = output.cost_usd
         if cost is None and self._price is not None:
             cost = self._price.of(result.prompt_tokens, result.completion_tokens)

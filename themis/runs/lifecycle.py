@@ -169,7 +169,7 @@ def run(
             opened.on_result, opened.stop_when = on_result, stop_when
             if opened.budget.is_capped:
                 driver.refuse_unknown_costs()
-            with driver.connect(opened):
+            with driver.connect(opened), gc_paused():
                 opened.is_resumed = _store_items(driver, storage, writer)
                 return opened.live()
 
@@ -401,7 +401,7 @@ class OpenRun:
         if (handle := CURRENT_HANDLE.get()) is not None:
             handle.attach(self.interrupt)
         try:
-            with stop_on_signals(self.interrupt), gc_paused():
+            with stop_on_signals(self.interrupt):
                 self._driver.work(self)
         except BaseException as error:
             self._fail(error)

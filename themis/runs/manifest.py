@@ -11,6 +11,7 @@ import platform
 import secrets
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def build_reproducibility_manifest(
         **({"protocol": dict(protocol)} if protocol else {}),
         "seeds": {"provider_seed": None, "sampling_seed": None, **dict(seeds or {})},
         "tokenizer": DEFAULT_TOKENIZER,
-        "package_versions": _versions(),
+        "package_versions": dict(_versions()),
         "git_commit_hash": _commit(cwd),
         "runtime": {"python_version": platform.python_version(), "platform": platform.platform()},
     }
@@ -306,7 +307,9 @@ def _format_value(value: str | None) -> str:
 # --- provenance -----------------------------------------------------------------------------------------------------
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
+    """Of the packages that a run depends on; what is installed does not change under a process."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {}

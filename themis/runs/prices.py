@@ -102,12 +102,12 @@ class Price:
 
     def of_result(self, result: Result) -> float:
         """What a result cost: what came of batches at their price, the rest at the other."""
-        prompt, completion = result.prompt_tokens, result.completion_tokens
-        batched = (result.batch_prompt_tokens, result.batch_completion_tokens)
+        prompt, completion = result.batch_prompt_tokens, result.batch_completion_tokens
         cache = (result.cached_tokens, result.cache_write_tokens)
-        if not any(batched):
-            return self.of(prompt, completion, *cache)
-        return self.of(prompt - batched[0], completion - batched[1]) + self.in_batch.of(*batched, *cache)
+        if not (prompt or completion):
+            return self.of(result.prompt_tokens, result.completion_tokens, *cache)
+        singly = self.of(result.prompt_tokens - prompt, result.completion_tokens - completion)
+        return singly + self.in_batch.of(prompt, completion, *cache)
 
 
 FREE = Price(0.0, 0.0)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from themis.core.entities import (
     EvaluationFailure,
@@ -40,11 +40,13 @@ from themis.storage.search import running_means
 __all__ = [
     "OVERALL",
     "Asked",
+    "Ends",
     "Performance",
     "build_report",
     "cost_of",
     "describe_protocol",
     "find_caveats",
+    "find_ends",
     "format_duration",
     "has_several_attempts",
     "measure_performance",
@@ -143,7 +145,7 @@ def _describe(reader: RunReader, metrics: Mapping[str, MetricAggregate], asked: 
         "cost": cost_of(run, reader.count_without_usage()),
         "performance": performance,
         "protocol": describe_protocol(manifest) or None,
-        "caveats": find_caveats(run, performance),
+        "caveats": find_caveats(reader, performance),
         # Of a session that asks nothing, those of the one before.
         **({"parameters": told} if (told := run.summary.get("parameters")) else {}),
         "model": run.model,
@@ -158,9 +160,9 @@ def _describe(reader: RunReader, metrics: Mapping[str, MetricAggregate], asked: 
 _TRUNCATED_LIMIT = 0.05
 
 
-def find_caveats(run: RunMetadata, performance: Performance | None) -> list[str]:
+def find_caveats(reader: RunReader, performance: Performance | None) -> list[str]:
     """That a run is not its benchmark's protocol, or that too many of its answers were cut off; a sentence each."""
-    config = run.config_snapshot
+    config = reader.metadata.config_snapshot
     manifest = config.get("reproducibility_manifest") or {}
     found = []
     if deviations := (manifest.get("protocol") or {}).get("deviations"):
@@ -171,8 +173,35 @@ def find_caveats(run: RunMetadata, performance: Performance | None) -> list[str]
         where, way = (
             (f"at {most:,} tokens", "raise --max-tokens") if most > 0 else ("by the provider", "ask it for more")
         )
-        found.append(f"{100 * share:.0f} % of answers were cut off {where}: the mean is too low; {way}")
+        ends = find_ends(reader, Ends(where, way))
+        found.append(f"{100 * share:.0f} % of answers were cut off {ends.where}: the mean is too low; {ends.way}")
     return found
+
+
+class Ends(NamedTuple):
+    """Where a run's answers were cut off, in words, and what to do."""
+
+    where: str
+    way: str
+
+
+def find_ends(reader: RunReader, of_answer: Ends) -> Ends:
+    """Where a run's answers were cut off: at the limit of one, by those of a sample that takes several steps, or both.
+
+    Args:
+        reader: Of a run of which some were.
+        of_answer: What is said of the limit of one answer.
+    """
+    stopped = reader.count_stopped()
+    if not stopped:
+        return of_answer
+    by_sample = Ends(
+        " and ".join(f"by {limit}" for limit in stopped),
+        f"raise {' and '.join('--' + limit.replace('_', '-') for limit in stopped)}",
+    )
+    if reader.metadata.cut_off <= sum(stopped.values()):
+        return by_sample
+    return Ends(f"{of_answer.where} and {by_sample.where}", f"{of_answer.way}, and {by_sample.way}")
 
 
 def describe_protocol(manifest: Mapping[str, Any]) -> str:
@@ -325,7 +354,7 @@ def measure_run(reader: RunReader) -> dict[str, Any]:
     return {
         "metrics": {name: aggregate.to_dict() for name, aggregate in metrics.items()},
         "performance": performance,
-        "caveats": find_caveats(reader.metadata, performance),
+        "caveats": find_caveats(reader, performance),
     }
 
 

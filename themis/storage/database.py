@@ -137,7 +137,7 @@ def _create_sqlite(path: Path) -> None:
         engine = _sqlite_engine(fresh, writable=True, shown=path)
         try:
             with engine.begin() as connection:
-                _migrate(connection, 0)
+                schema.metadata.create_all(connection, checkfirst=False)
                 connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
                 connection.exec_driver_sql(f"PRAGMA user_version = {len(MIGRATIONS)}")
             with engine.connect() as connection:
@@ -345,10 +345,20 @@ def process_identity() -> str:
 
 def process_start(pid: int) -> str:
     """When a process began, in the kernel's ticks; empty where that cannot be told."""
+    facts = _process_facts(pid)
+    return facts[_START] if len(facts) > _START else ""
+
+
+# Of what the kernel tells of a process behind its name: its state, its flags, when it began.
+_STATE, _FLAGS, _START = 0, 6, 19
+_EXITING = 0x4
+
+
+def _process_facts(pid: int) -> list[str]:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def holder_is_dead(holder: str) -> bool:
@@ -360,14 +370,15 @@ def holder_is_dead(holder: str) -> bool:
 
 
 def process_runs(pid: int) -> bool:
-    """Whether there is a process of this number, whoever's it is."""
+    """Whether there is a process of this number, whoever's it is; one that was killed and is still being taken down is none."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    return True
+    facts = _process_facts(pid)
+    return len(facts) <= _FLAGS or not (facts[_STATE] in "ZX" or int(facts[_FLAGS]) & _EXITING)
 
 
 def format_holder(holder: str) -> str:

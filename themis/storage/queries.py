@@ -11,7 +11,7 @@ import itertools
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from themis.core.codec import decode, digest
-from themis.core.entities import UNSCORED_ATTEMPTS, EvaluationRecord, GenerationRecord, Step
+from themis.core.entities import SAMPLE_LIMITS, UNSCORED_ATTEMPTS, EvaluationRecord, GenerationRecord, Step
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError, StorageError
 from themis.storage import schema
@@ -109,18 +109,6 @@ class StoredEvaluation:
     name: str
     config: Mapping[str, object]
     is_current: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredDefinitions:
-    """The memory tests of a configuration as JSON text, the fingerprint of that configuration, and the text's digest."""
-
-    name: str
-    version: int
-    configuration: str
-    digest: str
-    content: str
-    created_at: float
 
 
 class RunReader:
@@ -216,6 +204,13 @@ class RunReader:
             have = self._good_attempts(position) if count else frozenset()
             yield StoredSample(position, item_id, decode(content), fingerprint, cluster), have
 
+    def count_unfinished(self, attempts: int) -> int:
+        """Samples with fewer than `attempts` good calls."""
+        of = schema.records.c
+        good = sa.select(of.position).where(of.run == self.run, of.ok == 1, of.attempt < attempts)
+        finished = good.group_by(of.position).having(sa.func.count() >= attempts).subquery()
+        return self.count_samples() - int(self.read_value(sa.select(sa.func.count()).select_from(finished)))
+
     def _good_attempts(self, position: int) -> frozenset[int]:
         records = schema.records
         query = sa.select(records.c.attempt).where(
@@ -259,6 +254,15 @@ class RunReader:
             records.c.run == self.run, records.c.ok == 1, tokens == 0, records.c.seconds > 0
         )
         return int(self.read_value(query))
+
+    def count_stopped(self) -> dict[str, int]:
+        """Answers that a limit of their sample ended, by the limit."""
+        records = schema.records
+        # Inside of texts quotation marks are escaped, so that this is found nowhere else.
+        ended = [records.c.body.contains(f'"finish_reason":"{limit}"', autoescape=True) for limit in SAMPLE_LIMITS]
+        columns = [sa.func.sum(sa.case((one, 1), else_=0)) for one in ended]
+        counts = self.read_rows(sa.select(*columns).where(records.c.run == self.run, records.c.ok == 1))[0]
+        return {limit: int(count) for limit, count in zip(SAMPLE_LIMITS, counts, strict=True) if count}
 
     def records(
         self, *, after: int = -1, positions: Sequence[int] | None = None
@@ -672,9 +676,16 @@ def run_columns() -> list[AnyColumn]:
 
 def find_run(engine: Engine, run_id: str) -> RunReader | None:
     """The run of an id; None where there is none."""
-    query = sa.select(*run_columns()).where(schema.runs.c.run_id == run_id)
-    row = retry_read(engine, lambda connection: connection.execute(query).first()) if is_storable(run_id) else None
+    if not is_storable(run_id):
+        return None
+    row = retry_read(engine, lambda connection: connection.execute(_select_run(), {"wanted": run_id}).first())
     return None if row is None else RunReader(engine, row)
+
+
+@cache
+def _select_run() -> sa.Select[Any]:
+    """Made once: it is long, and asked for several times a run."""
+    return sa.select(*run_columns()).where(schema.runs.c.run_id == sa.bindparam("wanted"))
 
 
 def has_experiment(engine: Engine, name: str) -> bool:

@@ -30,7 +30,7 @@ from themis.storage import schema
 from themis.storage.batches import find_runs_with_open_batches
 from themis.storage.database import Durability, database_file, is_url, open_database, retry_read
 from themis.storage.lazy import LazyMapping
-from themis.storage.queries import RunReader, StoredDefinitions, find_run, has_experiment, run_columns
+from themis.storage.queries import RunReader, find_run, has_experiment, run_columns
 from themis.storage.runs import (
     DEFAULT_EXPERIMENT,
     RunMetadata,
@@ -53,6 +53,18 @@ class Integrity(TypedDict):
     valid: bool
     errors: list[str]
     warnings: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredDefinitions:
+    """The memory tests of a configuration as JSON text, the fingerprint of that configuration, and the text's digest."""
+
+    name: str
+    version: int
+    configuration: str
+    digest: str
+    content: str
+    created_at: float
 
 
 class ExperimentStorage:

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from themis.core.batches import Batch
@@ -47,6 +47,9 @@ from themis.storage.runs import (
     encode_step,
     find_digests,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 T = TypeVar("T")
 
@@ -114,7 +117,11 @@ def _insert_sql(engine: Engine, table: sa.Table, *, replaces: bool, ignores: boo
 
 def insert_into(engine: Engine, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """An insert of the database's own kind, which can be told what a row becomes whose key is there."""
-    return sqlite.insert(table) if engine.dialect.name == "sqlite" else postgresql.insert(table)
+    if engine.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # a twentieth of a second, for those who have such a database
+
+    return postgresql.insert(table)
 
 
 class RunWriter:

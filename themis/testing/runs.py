@@ -26,6 +26,8 @@ from themis.storage import DEFAULT_STORAGE, RunStatus
 _PROPERTY = "themis"
 _LONGEST_RUN_ID = 120
 _OTHER_STORAGE = ("storage_path", "storage_backend")
+# Runs, each with its store, that this session has begun anew.
+_BEGUN: pytest.StashKey[set[tuple[str, ...]]] = pytest.StashKey()
 
 
 class TestedRuns:
@@ -63,10 +65,11 @@ class TestedRuns:
         asked = {**self._defaults, **arguments}
         self._count += 1
         asked.setdefault("run_id", _make_run_id(self._node.nodeid, self._count))
-        for name in ("resume", "allow_drift"):
-            asked.setdefault(name, not self._node.config.getoption("--themis-fresh"))
         if not any(name in asked for name in _OTHER_STORAGE):
             asked.setdefault("storage", self.storage)
+        goes_on = not self._must_be_fresh(asked)
+        for name in ("resume", "allow_drift"):
+            asked.setdefault(name, goes_on)
         observers = asked.pop("observers", ())
         watching = [*(observers if isinstance(observers, list | tuple) else [observers]), _Note(self._node)]
         try:
@@ -74,6 +77,16 @@ class TestedRuns:
         except ThemisError as error:
             # Who reads a test's failure is told by its message; where in here it was raised says nothing to them.
             raise error.with_traceback(None) from error.__cause__
+
+    def _must_be_fresh(self, asked: Mapping[str, object]) -> bool:
+        """With `--themis-fresh`, once: tests that share a run do not ask everything again one after the other."""
+        if not self._node.config.getoption("--themis-fresh"):
+            return False
+        begun = self._node.config.stash.setdefault(_BEGUN, set())
+        run = tuple(str(asked.get(name)) for name in ("run_id", "storage", *_OTHER_STORAGE))
+        is_first = run not in begun
+        begun.add(run)
+        return is_first
 
 
 @pytest.fixture
@@ -83,8 +96,9 @@ def tested_runs(request: pytest.FixtureRequest) -> TestedRuns:
     # From the module's marker to the function's own, which wins.
     for marker in reversed(list(request.node.iter_markers("themis"))):
         if marker.args:
-            raise pytest.UsageError(
-                f"@pytest.mark.themis takes arguments of themis.evaluate by name, such as model=..., got {marker.args[0]!r}"
+            pytest.fail(
+                f"@pytest.mark.themis takes arguments of themis.evaluate by name, such as model=..., got {marker.args[0]!r}",
+                pytrace=False,
             )
         defaults |= marker.kwargs
     return TestedRuns(request.node, _find_storage(request.config), defaults)
@@ -131,9 +145,10 @@ def _describe(report: ExperimentReport) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    # A test has a report for each of its phases, and every one of them carries what the test has noted until then.
+    # A test has a report for each of its phases, every one of them carries what the test has noted until then, and tests
+    # that share a run note the same of it.
     told = dict.fromkeys(
-        (report.nodeid, text)
+        text
         for reports in terminalreporter.stats.values()
         for report in reports
         for name, text in getattr(report, "user_properties", ())
@@ -142,7 +157,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not told:
         return
     terminalreporter.section(f"themis: runs in {_shorten(_find_storage(config))}")
-    for _, text in told:
+    for text in told:
         terminalreporter.line(text)
 
 

@@ -193,7 +193,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path, kind: Any) -> None:
 def test_their_names_are_known_to_whoever_lists_memory_tests() -> None:
     # A process of its own: in this one they have been imported already.
     listed = subprocess.run(
-        [sys.executable, "-m", "themis.cli", "list", "memory-tests", "--json"],
+        [sys.executable, "-m", "themis", "list", "memory-tests", "--json"],
         capture_output=True,
         text=True,
         check=True,

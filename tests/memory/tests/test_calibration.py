@@ -77,7 +77,7 @@ FORMS = {
 @pytest.mark.parametrize("form", sorted(FORMS))
 @pytest.mark.parametrize("name", TESTS)
 def test_naming_everything_there_is_scores_less_than_half(name, form):
-    for seed in SEEDS[::4]:
+    for seed in SEEDS[::6]:
         test = example(name, seed)
         everything = test.dataset.every_answer(test)
         assert everything, f"{name} must say in `answers` what its answers can be"
@@ -91,7 +91,7 @@ def test_naming_everything_there_is_scores_less_than_half(name, form):
 @pytest.mark.parametrize("name", TESTS)
 def test_one_fixed_answer_is_never_enough(name):
     for reply in ("yes", "I don't know.", "0", "[]", "{}", ""):
-        for seed in range(10):
+        for seed in range(5):
             assert play(example(name, seed), Repeater(reply), judge="no").grade.score < 0.5
 
 

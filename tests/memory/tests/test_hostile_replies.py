@@ -207,8 +207,8 @@ def hostile_replies():
         "Ivo? No. ",
         "not a, the ",
     )
-    replies += [fragment * 5_000 for fragment in repeated]
-    replies += [" ".join(chance.choices(FRAGMENTS, k=5_000)) for _ in range(2_500 - len(replies))]
+    replies += [fragment * 1_500 for fragment in repeated]
+    replies += [" ".join(chance.choices(FRAGMENTS, k=1_500)) for _ in range(2_500 - len(replies))]
     return replies
 
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from themis.core.patterns import lazy_pattern
+
 
 @dataclass(frozen=True)
 class Language:
@@ -206,17 +208,17 @@ def languages_of(text: str) -> list[Language]:
 
 
 # Alone these head a working as often as an answer; "final" or "my" before them makes the difference.
-WEAK_NOUN = re.compile(
+WEAK_NOUN = lazy_pattern(
     r"solutions?|results?|conclusion|verdict|guess|tl;dr|tldr|bottom line|short version|ergebnis|lösung|résultat|resultado"
     r"|solución|solução|risultato|soluzione|решение"
     r"|результат|النتيجة|الحل|परिणाम|wynik",
     re.IGNORECASE,
 )
-FIRM_LABEL = re.compile(
+FIRM_LABEL = lazy_pattern(
     r"final|\bmy\b|correct|right|endgültig|richtige|corretta|правильн|окончательн|最|정|अंतिम", re.IGNORECASE
 )
 # An answer that is somebody else's, or called wrong.
-NOT_MEANT = re.compile(
+NOT_MEANT = lazy_pattern(
     r"\b(?:wrong|incorrect|not|no|bad|tempting|alternative|previous|original|old|possible|example|sample|format|initial"
     r"|first|naive"
     r"|long|longer|detailed|student|students|student's|your|user's|intermediate|partial|common|earlier|falsche?"
@@ -226,7 +228,7 @@ NOT_MEANT = re.compile(
     re.IGNORECASE,
 )
 
-ANNOUNCED_AFTER = re.compile(
+ANNOUNCED_AFTER = lazy_pattern(
     r"\s+(?:(?:is|was|must be|should be|would be|has to be|are)\s+(?:\w+\s+)?(?:the|my|our)\s+(?:\w+\s+){0,2}?"
     r"(?:answer|solution|right one|correct one|correct option)\b"
     r"|as\s+(?:the|our|my)\s+(?:\w+\s+){0,2}?(?:answer|solution|result)\b"
@@ -236,11 +238,11 @@ ANNOUNCED_AFTER = re.compile(
     re.IGNORECASE,
 )
 # "That makes Beethoven the answer"
-MADE_THE_ANSWER = re.compile(
+MADE_THE_ANSWER = lazy_pattern(
     r"\bmak(?:es|ing)\s+(?P<said>[^\n.;:]{1,60}?)\s+(?:the|my|our) (?:\w+ ){0,2}?(?:answer|solution)\b", re.IGNORECASE
 )
 # What is only supposed, or said by others, counts where nothing is stated.
-SUPPOSED = re.compile(
+SUPPOSED = lazy_pattern(
     r"\b(?:if|might|would|could|may|tempting|tempted|some (?:people|say|would|might|texts?|textbooks?|sources?)"
     r"|people|others?"
     r"|one could|one might|many|students?|suppose|assume|suggests?|seems?|at first|initially|I said|I wrote"
@@ -250,7 +252,7 @@ SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 # "I'd go with 5": no noun, but nothing else it could be.
-CHOOSES = re.compile(
+CHOOSES = lazy_pattern(
     r"\bI(?:'d|’d| would|'ll|’ll| will|'m going to| am going to)? (?:(?:have to |rather )?(?:go|going) (?:with"
     r"|for)|say(?: that)?(?: it(?:'s| is))?"
     r"|(?:classify|label|categori[sz]e|rate|tag|mark) [^\n.:]{1,60}? as"
@@ -261,20 +263,20 @@ CHOOSES = re.compile(
     r"|describing)[\s:*_]{1,9}(?!is\b|are\b|was\b)(?=\S)",
     re.IGNORECASE,
 )
-NEGATED = re.compile(
+NEGATED = lazy_pattern(
     r"(?:\bnot\b|n't\b|n’t\b|\bcannot\b|\bnever\b|\bneither\b|\bnor\b|\bnicht\b|\bkeine?\b|\bpas\b|(?<!\w)не(?!\w)|不|ない"
     r"|\bwrong\b|\bincorrect\b|\bno (?:es|son)\b|\bnão\b|\bnon è\b|\bne serait\b|\bcan never\b|\bfalsch\b)",
     re.IGNORECASE,
 )
 # What stands in an instruction for the answer, and a box that never closes.
-PLACEHOLDER = re.compile(
+PLACEHOLDER = lazy_pattern(
     r"<(?:your|the|number|letter|answer|value|final|insert|text|x)[^<>\n]{0,30}>|\[(?:your|the"
     r"|insert)\b[^\]\n]{0,30}\]|\.{3}|…|\\boxed\b"
     r"|(?:answer|your answer)$",
     re.IGNORECASE,
 )
 # The announced thing is no answer: it only says where to find one, or what is to be thought of it.
-NO_CONTENT = re.compile(
+NO_CONTENT = lazy_pattern(
     rf"(?:{PLACEHOLDER.pattern})|(?:not|n't|nicht|pas|не|不|no longer|no es|non è|não é)\b(?!\s*[.,;:!]?\s*$)|不是"
     r"|(?:found|given|shown|listed|stated|explained|provided|hidden|supposed|required|needed|asked|expected"
     r"|based)\s+(?:in|on|below|above|by|as|to|for)\b"
@@ -284,7 +286,7 @@ NO_CONTENT = re.compile(
     r"(?=\s*[.,:;!]|\s*$|\s+(?:because|since|from|if|when|in|and|but))",
     re.IGNORECASE,
 )
-DECLINES = re.compile(
+DECLINES = lazy_pattern(
     r"\b(?:I(?:'m|’m| am) (?:sorry|unable|not able|not sure|unsure|afraid)|I (?:can(?:'t|’t|not)|could not"
     r"|couldn't|won't|will not)\b"
     r"|I (?:do not|don't|don’t) (?:know|have|think I can|understand)|as an AI|as a (?:large )?language model"
@@ -316,7 +318,7 @@ DECLINES = re.compile(
     re.IGNORECASE,
 )
 # An announced answer that is none.
-DECLINED = re.compile(
+DECLINED = lazy_pattern(
     r"(?:I(?:['’]m| am) (?:sorry|unable|not able|not sure|afraid)|I (?:can(?:['’]t|not)|could not|couldn['’]t"
     r"|do not|don['’]t) (?:know|say|tell|determine"
     r"|answer|find|help|provide|give|identify|verify|access)|(?:the|this) (?:text|passage|article|document|table"
@@ -327,12 +329,12 @@ DECLINED = re.compile(
 
 # --- what is said around an answer ---------------------------------------------------------------------------------------
 
-_REASON = re.compile(
+_REASON = lazy_pattern(
     rf"(?:\s+[,;(–—-]?\s*|[,;]\s*)[(]?(?:{_join('reasons', spaced=True)})\b"
     rf"|[\s,，、;；(（]*(?:{_join('reasons', spaced=False)})",
     re.IGNORECASE,
 )
-_TURN = re.compile(
+_TURN = lazy_pattern(
     rf"(?:\s*[,;]\s+|\s+[–—]\s*|\s+-\s+|\s+\()(?:{_join('turns', spaced=True)})(?!\w)"
     rf"|[，、;；(（,]\s*(?:{_join('turns', spaced=False)})"
     r"|\s+[–—]\s+(?=[^\W\d])|\s+-\s+(?=[^\W\d_]{3,})|\s*;\s|\s+\((?=[^()]{0,20}[^\W\d_]{2,} [^\W\d_]{2,} )"
@@ -345,30 +347,30 @@ _TURN = re.compile(
     r"|\s*(?:→|⇒|=>)\s",
     re.IGNORECASE,
 )
-_HEDGE = re.compile(
+_HEDGE = lazy_pattern(
     rf"(?:(?:{_join('hedges', spaced=True)})(?!\w)"
     rf"|(?:{_join('hedges', spaced=False)}))[\s,:]*(?=\S)",
     re.IGNORECASE,
 )
-_AFTERTHOUGHT = re.compile(
+_AFTERTHOUGHT = lazy_pattern(
     r",?\s+(?:I (?:think|believe|guess|suppose|would say)|I'd say|probably|maybe|perhaps|presumably|most likely"
     r"|in total|of course"
     r"|for sure|no doubt|without (?:a |any )?doubt|I(?:['’]m| am) (?:\w+ )?(?:sure|certain)"
     r"|as (?:required|needed|expected|requested|desired|claimed)|respectively|if I remember correctly|right)[.!?]*$",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?]+[*_\"'”»)\]$`]{0,6}(?=\s)|[。！？।](?=.)|\s*<br\s*/?>")
-_ABBREVIATED = re.compile(
+_SENTENCE_END = lazy_pattern(r"[.!?]+[*_\"'”»)\]$`]{0,6}(?=\s)|[。！？।](?=.)|\s*<br\s*/?>")
+_ABBREVIATED = lazy_pattern(
     r"(?:^|[\s(*_\"'])(?:St|Mt|Mr|Mrs|Ms|Dr|Prof|No|vs|Jr|Sr|Ft|Lt|Col|Gen|Sen|Rep|Rev|Gov|Capt|Sgt|Inc|Ltd|Co"
     r"|approx|ca|etc|Fig|Eq"
     r"|Sec|Vol|Ave|Dept|Op|et al|e\.g|i\.e|a\.m|p\.m|[A-Z](?:\.[A-Z])*)$"
 )
 # "14. Juli": the dot of an ordinal number.
-_ORDINAL = re.compile(
+_ORDINAL = lazy_pattern(
     r"\d{1,2}\.\s(?:jan|feb|mär|mar|apr|mai|maj|jun|jul|aug|sep|okt|nov|dez|des|dec|jahrhundert|platz|klasse|stock)",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(
+_GOES_ON = lazy_pattern(
     r"\s+(?:The|It|This|That|These|Those|Because|Since|However|But|So|Therefore|Thus|Hence|Option|If|We|I|You|As"
     r"|In|Here|Note|There|They"
     r"|Let|For|To|My|Please|And|Not|Its|He|She|Many|Some|What|All|Both|Each|Another|Now|Then|Check|Explanation|Why)\b"
@@ -402,9 +404,9 @@ def trim_answer(said: str) -> str:
 
 
 # What is set in bold is the answer where only a bracket or a comma follows it; a unit may follow without.
-_BOLD_FIRST = re.compile(r"(?:\*\*)?([^*\n]+)\*\*\s*(?:[(,]|[–—-]\s)")
+_BOLD_FIRST = lazy_pattern(r"(?:\*\*)?([^*\n]+)\*\*\s*(?:[(,]|[–—-]\s)")
 # "15 — wait, no, 18": what is taken back in the same breath.
-_TAKEN_BACK = re.compile(
+_TAKEN_BACK = lazy_pattern(
     r"\A[^\n]{1,60}?(?:[—–,;]|--|\.\.\.|…|\s-)\s*(?:no,? )?(?:wait|sorry|scratch that|I mean|make that"
     r"|correction|oops|hold on|actually,? no)\b"
     r"(?:[\s,:.!—–-]|\b(?:no|it's|it is|that's|make that|I mean|actually|should be)\b)*(?=\S)",
@@ -422,15 +424,15 @@ def _cut(answer: str, at: re.Pattern[str]) -> str:
     return answer
 
 
-_APPOSITION = re.compile(
+_APPOSITION = lazy_pattern(
     r",\s+(?=[A-Z]\w+['’]s? [a-z]+\Z)|,\s+(?=(?:(?:the|an?|one of|l[ae]s?|une?|d(?:er|ie|as)|eine?|el|una|il|lo|um)\s+\w+\s+\w+"
     r"|(?:[a-z]+\s+){1,3}(?:of|in|to|for|at|from|behind)\s)(?!.*\b(?:and|et|und|y|e)\b))"
     r"|\s+(?=(?:which|who|whose|whom)\s)"
 )
 # "NASA, the National Aeronautics and Space Administration"
-_ACRONYM = re.compile(r"(?:the )?[A-Z]{2,8}")
-_SPELLED_OUT = re.compile(r",\s+(?:the )?(?:[A-Z][\w'-]* (?:(?:and|of|for|the|in|on|&) )*)+[A-Z][\w'-]*\Z")
-_ADVERBIAL = re.compile(
+_ACRONYM = lazy_pattern(r"(?:the )?[A-Z]{2,8}")
+_SPELLED_OUT = lazy_pattern(r",\s+(?:the )?(?:[A-Z][\w'-]* (?:(?:and|of|for|the|in|on|&) )*)+[A-Z][\w'-]*\Z")
+_ADVERBIAL = lazy_pattern(
     r"(?:so|therefore|thus|hence|consequently|finally|overall|altogether|then|in|after|according|based|from|for"
     r"|at|on|by|with|given"
     r"|as|to|when|since|if|while|because|during|before)\b",
@@ -466,23 +468,23 @@ _PAIRS = (
     ("「", "」"), ("‘", "’"), ('"', '"'), ("'", "'"), ("*", "*"), ("_", "_"), ("~~", "~~"), ("{{", "}}"),
 )  # fmt: skip
 # \text{CO}_2
-_SET_WITH_INDEX = re.compile(r"\\(?:text|mathrm)\s*\{([^{}]*)\}\s?_\s?\{?(\d+)\}?")
-_SET_AS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|mathsf|operatorname|mbox|bf|rm)\s*\{([^{}]*)\}")
-_WHOLLY_SET = re.compile(
+_SET_WITH_INDEX = lazy_pattern(r"\\(?:text|mathrm)\s*\{([^{}]*)\}\s?_\s?\{?(\d+)\}?")
+_SET_AS = lazy_pattern(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|mathsf|operatorname|mbox|bf|rm)\s*\{([^{}]*)\}")
+_WHOLLY_SET = lazy_pattern(
     r"\\(?:mathbf|boldsymbol|displaystyle|textstyle|bm|mathbb)\s*(?:\{(.*)\}|(?<=style)\s*(.*))", re.DOTALL
 )
-_TOKENS = re.compile(
+_TOKENS = lazy_pattern(
     r"<\|[^<>|\n]{1,40}\|>|</?(?:answer|final_answer|b|strong|i|em|p|span|u|mark|code)(?:\s[^<>\n]{0,80})?>|</\w{1,30}>\s*$"
 )
 # Where it was found: 1815 [1].
-_CITED = re.compile(r"(?<=[\w.])\s{0,3}(?:(?<=\s)\[\d{1,2}\]|【[^【】\n]{1,40}】)(?=[\s.]*\Z)")
+_CITED = lazy_pattern(r"(?<=[\w.])\s{0,3}(?:(?<=\s)\[\d{1,2}\]|【[^【】\n]{1,40}】)(?=[\s.]*\Z)")
 # At either end: 🏆 Brazil, Kenya 🇰🇪.
-_PICTURES = re.compile(
+_PICTURES = lazy_pattern(
     r"\A[✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d\s]+(?=\S)|(?<=\S)[\s✅✔✓✨⭐☑\U0001f000-\U0001faff\ufe0f\u200d]+\Z"
     r"|(?<=\S)\s[\u2600-\u2668\u2690-\u27b0\u2b00-\u2bff\ufe0f]+\Z"
 )
-_BRACKETED = re.compile(r"\[\[([^\[\]\n]+)\]\]|\[([^\W\d][^\[\],;\d\n]*)\]")
-_POLITE_ENDS = re.compile(r"(?:です|である|だ|でした|となります|になります|입니다|이다|है|हैं)$")
+_BRACKETED = lazy_pattern(r"\[\[([^\[\]\n]+)\]\]|\[([^\W\d][^\[\],;\d\n]*)\]")
+_POLITE_ENDS = lazy_pattern(r"(?:です|である|だ|でした|となります|になります|입니다|이다|है|हैं)$")
 
 
 def _strip_marks(answer: str) -> str:
@@ -515,7 +517,7 @@ def _strip_marks(answer: str) -> str:
 
 
 # C_6H_{12}O_6: of several elements, and no variable with an index.
-_CHEMICAL = re.compile(r"(?=.*_)(?:[A-Z][a-z]?(?:_\{?\d+\}?)?){2,}")
+_CHEMICAL = lazy_pattern(r"(?=.*_)(?:[A-Z][a-z]?(?:_\{?\d+\}?)?){2,}")
 
 
 def _ends_in_full_stop(answer: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.announcements import (
     ANNOUNCED_AFTER,
     CHOOSES,
@@ -73,7 +74,7 @@ class Box:
 
 
 # Besides the braces themselves: a backslash and what it escapes, so that \{ neither opens nor closes.
-_BOX_TOKEN = re.compile(r"\\{1,2}(?:boxed|fbox)\s*+(?:(?P<opens>\{)|(?P<bare>\w+(?:\.\d+)?))|\\.|[{}]", re.DOTALL)
+_BOX_TOKEN = lazy_pattern(r"\\{1,2}(?:boxed|fbox)\s*+(?:(?P<opens>\{)|(?P<bare>\w+(?:\.\d+)?))|\\.|[{}]", re.DOTALL)
 
 
 def find_boxes(text: str) -> list[Box]:
@@ -176,8 +177,8 @@ class Statement:
 
 
 # "the harbour was closed for three days": what happened, and no name or figure.
-_HAPPENED = re.compile(r"\b(?:is|was|were|are|had|has) (?!the |an? )[a-z]+(?:ed|en|ing|wn|ost|eft|one)\b(?! by )")
-_SENTENCE = re.compile(r"(?:The|It|He|She|They|We|This|That|There)(?: \S+){3}")
+_HAPPENED = lazy_pattern(r"\b(?:is|was|were|are|had|has) (?!the |an? )[a-z]+(?:ed|en|ing|wn|ost|eft|one)\b(?! by )")
+_SENTENCE = lazy_pattern(r"(?:The|It|He|She|They|We|This|That|There)(?: \S+){3}")
 
 
 def _is_title(said: str) -> bool:
@@ -187,7 +188,7 @@ def _is_title(said: str) -> bool:
 
 
 # Words that are quoted are the answer as they stand, also where they are a sentence.
-_QUOTED = re.compile(r"[*_]{0,3}[\"“«]([^\"“”«»\n]{1,300}?)\.?[\"”»]\.?[*_]{0,3}")
+_QUOTED = lazy_pattern(r"[*_]{0,3}[\"“«]([^\"“”«»\n]{1,300}?)\.?[\"”»]\.?[*_]{0,3}")
 
 
 def find_final_answer(text: str) -> str | None:
@@ -232,7 +233,7 @@ def _by_weight(statements: Sequence[Statement]) -> list[Statement]:
 
 # --- formal answers -----------------------------------------------------------------------------------------------------
 
-_CONNECTS = re.compile(
+_CONNECTS = lazy_pattern(
     r"(?:[\s$,;.]|\\quad|\\qquad|\\[,;:()\[\]]|\\text\s*\{)*(?P<word>and|or|und|et|y|e|и|oder|ou|o)?[\s$,}\\()quad]*"
 )
 
@@ -256,8 +257,8 @@ def find_boxed_answers(text: str) -> list[Statement]:
     return found
 
 
-_HASHES = re.compile(r"(?:^|(?<=[\s.]))####(?!#)[ \t]*(?=\S)(?P<said>[^\n]*)", re.MULTILINE)
-_HEADING = re.compile(
+_HASHES = lazy_pattern(r"(?:^|(?<=[\s.]))####(?!#)[ \t]*(?=\S)(?P<said>[^\n]*)", re.MULTILINE)
+_HEADING = lazy_pattern(
     r"(?:\d+[.)]\s|\*{0,2}(?:step|part|case|method|approach|solution|explanation|answer|final answer|conclusion"
     r"|reasoning|check"
     r"|verification|given|result|summary|note|why|calculation)s?\b)|[^\n]*[:：]\W*$",
@@ -271,7 +272,7 @@ def _find_hashes(text: str) -> Iterator[Statement]:
             yield Statement(Evidence.FORMAL, found.start(), found["said"])
 
 
-_TAG = re.compile(
+_TAG = lazy_pattern(
     r"<(?P<close>/?)(?:(?:final|short|my|direct)[_ -]?(?:answer|response)|answer|final_result|ans|final|result|output"
     r"|response|reply"
     r"|solution|prediction)(?:\s[^<>\n]{0,80})?>",
@@ -293,7 +294,7 @@ def _find_tagged(text: str) -> Iterator[Statement]:
 
 
 # Fields of programs around a model, and lines that say no more than that they are the last.
-_FIELD = re.compile(
+_FIELD = lazy_pattern(
     r"^\[\[ ## (?:final_)?(?:answer|response|output) ## \]\][ \t]*\n*(?P<marked>[^\n]+)"
     r"|(?:\bfinish|^action:[ \t]{0,3}(?:answer|submit|final_answer))\[(?P<finished>[^\[\]\n]{1,300})\]"
     r"|^[ \t>*_#-]{0,6}(?:final|prediction|(?:final )?(?:response|output|value|decision|choice))[ *_]{0,4}[:：][ *_]{0,4}"
@@ -315,11 +316,11 @@ def _find_fields(text: str) -> Iterator[Statement]:
             yield Statement(Evidence.SUPPOSED, found.start(), found["line"])
 
 
-_KEY = re.compile(r"[{,\s][\"'“]?(?:final[_ ]?answer|answer)[\"'”]?\s{0,9}:", re.IGNORECASE)
+_KEY = lazy_pattern(r"[{,\s][\"'“]?(?:final[_ ]?answer|answer)[\"'”]?\s{0,9}:", re.IGNORECASE)
 
 
 # An object with one field is its answer, whatever it is called; what tells of a failure or of reasons is none.
-_ONLY_FIELD = re.compile(
+_ONLY_FIELD = lazy_pattern(
     r"(?:```(?:json)?\s*)?\{\s*\"(?!(?:error|reason\w*|explanation|thoughts?|query|name|tool|function|action|message|status|refusal|comment)\")"
     r"\w{1,40}\"\s*:\s*(?:\"(?P<text>[^\"\\\n]{1,200})\"|(?P<bare>-?\d[\d.]*|true|false))\s*\}(?:\s*```)?",
     re.IGNORECASE,
@@ -398,9 +399,9 @@ def _find_labelled(text: str, language: Language) -> Iterator[Statement]:
 
 
 # After an opening fence with the name of a language, and before its end.
-_IN_A_PROGRAM = re.compile(r"^```[a-z+]+\n(?:(?!```)[^\n]*\n)*[^\n]*\Z", re.MULTILINE | re.IGNORECASE)
+_IN_A_PROGRAM = lazy_pattern(r"^```[a-z+]+\n(?:(?!```)[^\n]*\n)*[^\n]*\Z", re.MULTILINE | re.IGNORECASE)
 # What a reply comes to, before it goes on at length.
-_IN_SHORT = re.compile(r"tl;dr|tldr|bottom line|short version", re.IGNORECASE)
+_IN_SHORT = lazy_pattern(r"tl;dr|tldr|bottom line|short version", re.IGNORECASE)
 _SHORT_WORDS = 6
 
 
@@ -412,7 +413,7 @@ def _says_nothing(text: str, content: str, empty: re.Pattern[str]) -> bool:
 
 
 _DISPLAY = (("$$", "$$"), ("\\[", "\\]"), ("```", "```"), ("~~~", "~~~"))
-_BULLET = re.compile(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+(?=\S)")
+_BULLET = lazy_pattern(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+(?=\S)")
 
 
 def _content_at(text: str, at: int) -> str:
@@ -441,28 +442,28 @@ def _content_at(text: str, at: int) -> str:
 
 _SENTENCE_LOOKED_BACK = 160
 # "not iron; it is copper": what is denied makes room for what is meant.
-_NOT_BUT = re.compile(
+_NOT_BUT = lazy_pattern(
     r"(?:not|nicht|pas|no|non|не)\s[^;,.:\n]{1,60}[;,.:–—-]\s*(?:but(?: rather)?|it(?:'s| is)|rather|instead"
     r"|sondern|mais|sino|ma|bensì|а)"
     r"\b[\s,:]*(?P<said>\S[^\n]*)",
     re.IGNORECASE,
 )
 # "To answer this, let's look at ..."
-_AS_VERB = re.compile(r"\b(?:to|can|could|cannot|we|please)\s\Z", re.IGNORECASE)
+_AS_VERB = lazy_pattern(r"\b(?:to|can|could|cannot|we|please)\s\Z", re.IGNORECASE)
 # "The answer would be 10 if order mattered"
-_WOULD = re.compile(r"\b(?:would|could|might) be\W*\Z", re.IGNORECASE)
-_IF = re.compile(r"[^.;\n]{1,40}\bif\b", re.IGNORECASE)
+_WOULD = lazy_pattern(r"\b(?:would|could|might) be\W*\Z", re.IGNORECASE)
+_IF = lazy_pattern(r"[^.;\n]{1,40}\bif\b", re.IGNORECASE)
 # "the second player answers so that"
-_ANSWERS = re.compile(r"answers\b", re.IGNORECASE)
-_THE = re.compile(
+_ANSWERS = lazy_pattern(r"answers\b", re.IGNORECASE)
+_THE = lazy_pattern(
     r"(?:\A|\b(?:the|both|all|our|my|your|final|correct|possible|right|these|those|two|three|four|its|their|valid|following|short|only|other)"
     r"|[,:])\W*\Z",
     re.IGNORECASE,
 )
 # "To check the result, let's plug in x = 1"
-_SETS_OUT = re.compile(r"\blet(?:['’]s| us| me)\b", re.IGNORECASE)
-_DENIED = re.compile(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
-_SENTENCE_START = re.compile(
+_SETS_OUT = lazy_pattern(r"\blet(?:['’]s| us| me)\b", re.IGNORECASE)
+_DENIED = lazy_pattern(r"\b(?:no|non|não)\s*$", re.IGNORECASE)
+_SENTENCE_START = lazy_pattern(
     r"(?<!\bSt)(?<!\bMt)(?<!\bDr)(?<!\b[A-Z])[.!?;:]\s|\n|[。！？；]|,\s*(?:but|so)\b|\bhowever\b", re.IGNORECASE
 )
 
@@ -494,7 +495,7 @@ def _find_announced(text: str, language: Language) -> Iterator[Statement]:
         yield Statement(Evidence.SUPPOSED if supposed else Evidence.ANNOUNCED, found.start(), content)
 
 
-_LEADS_TO = re.compile(
+_LEADS_TO = lazy_pattern(
     r"^.*?\b(?:we get|we have|we obtain|get|obtain|with|choose|that|so|therefore|thus|hence)\b[\s,:]*",
     re.IGNORECASE | re.DOTALL,
 )
@@ -523,7 +524,7 @@ def _find_chosen(text: str) -> Iterator[Statement]:
 
 
 # 'The word you're looking for is "ephemeral"'
-_SOUGHT = re.compile(
+_SOUGHT = lazy_pattern(
     r"\b(?:word|term|name|person|one|phrase|book|film|movie|song|city|country|author|concept|thing|expression"
     r"|what)(?: that| which| whom?)? "
     r"you(?:['’]re| are|['’]ve been| were| might be| may be)? (?:\w+ )?(?:looking for|thinking of|after"
@@ -542,7 +543,7 @@ def _find_sought(text: str) -> Iterator[Statement]:
 
 
 # "I understand that you're looking for ..."
-_GUESSES_THE_WISH = re.compile(r"\b(?:understand|see|know|if|realize|realise)\b[^,]*\Z", re.IGNORECASE)
+_GUESSES_THE_WISH = lazy_pattern(r"\b(?:understand|see|know|if|realize|realise)\b[^,]*\Z", re.IGNORECASE)
 
 
 def _sentence_before(text: str, at: int) -> str:

@@ -7,9 +7,11 @@ import re
 import textwrap
 import warnings
 
+from themis.core.patterns import lazy_pattern
+
 _LOOKED_AT = 200_000
 # Words that open a statement; prose that begins with one of them does not go on as code does.
-_STATEMENT = re.compile(
+_STATEMENT = lazy_pattern(
     r"""\s*(?:
     (?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[(:{]|class\s+\w+$|import\s+[\w.{*"']+(?:\s*(?:,|as\s)|\s*;?\s*$|\s+from\s|\s*\w*\s*\})|from\s+[\w.]+\s+import\s
     |@\w[\w.]*(?:\(|$)|\#include\b|\#!|\#define\b|package\s+[\w.]+;?$|using\s+(?:namespace\s+)?[\w.:]+;|(?:public|private|protected|static)\s.*[({;]
@@ -25,18 +27,18 @@ _STATEMENT = re.compile(
     )""",
     re.VERBOSE,
 )
-_STRONG = re.compile(
+_STRONG = lazy_pattern(
     r"\s*(?:(?:async\s+)?def\s+\w+\s*\(|class\s+\w+\s*[(:{]|#include\b|#!|package\s+\w+|public\s+class|func\s"
     r"|(?:pub\s+)?fn\s|function\b\s*\w*\s*\("
     r"|SELECT\s|CREATE\s+TABLE|<!DOCTYPE|<html|import\s+[\w.]+$|from\s+[\w.]+\s+import\s|(?:let|const|var)\s+\w+\s*=)"
 )
-_COMMENT = re.compile(r"\s*(?:#(?!#|!)|//|--\s|/\*|\*/|\*\s|\"\"\"|''')")
-_LABEL = re.compile(
+_COMMENT = lazy_pattern(r"\s*(?:#(?!#|!)|//|--\s|/\*|\*/|\*\s|\"\"\"|''')")
+_LABEL = lazy_pattern(
     r"\s*(?:python3?|copy code|copy|javascript|js|java|c\+\+|cpp|sql|bash|go|rust|html|code|answer|solution"
     r"|output)\s*:?\s*$",
     re.IGNORECASE,
 )
-_PROSE = re.compile(r"\s*[^\W\d_][^\n]*\s[^\n]*[.!?:]\s*$")
+_PROSE = lazy_pattern(r"\s*[^\W\d_][^\n]*\s[^\n]*[.!?:]\s*$")
 
 
 def find_bare_code(text: str) -> str | None:
@@ -67,7 +69,7 @@ def find_bare_code(text: str) -> str | None:
 
 
 # "Answer: SELECT ..." on one line.
-_ANNOUNCED = re.compile(
+_ANNOUNCED = lazy_pattern(
     r"\A\s*\*{0,2}(?:answer|solution|code|query|sql|command|output)\*{0,2}:\*{0,2}[ \t]+(?=\S)", re.IGNORECASE
 )
 
@@ -101,7 +103,7 @@ def _has_marks(line: str) -> bool:
 
 
 # Words of prose that no statement holds one after the other.
-_TALK = re.compile(
+_TALK = lazy_pattern(
     r"\b(?:the|this|that|you|we|should|would|will|can|must|is a|is the|are|of the|to the|in the|it|they|please|which)\b",
     re.IGNORECASE,
 )
@@ -150,7 +152,7 @@ def is_expression(code: str) -> bool:
     return len(code) < 2_000 and "\n" not in code.strip() and bool(re.search(r"[(\[=]", code)) and _parses(code)
 
 
-_INLINE = re.compile(r"(?<!`)`([^`\n]{3,500})`(?!`)")
+_INLINE = lazy_pattern(r"(?<!`)`([^`\n]{3,500})`(?!`)")
 
 
 def find_inline_code(text: str) -> str | None:
@@ -167,7 +169,7 @@ def find_inline_code(text: str) -> str | None:
 
 # Longer than this, a text that does not end as sentences do was cut off.
 _SAID_WORDS = 40
-_COMMAND = re.compile(
+_COMMAND = lazy_pattern(
     r"(?:sudo )?(?:git|docker|npm|npx|yarn|pip3?|conda|apt(?:-get)?|brew|ls|cd|grep|find|awk|sed|cat|curl|wget|tar|ssh|scp|rsync"
     r"|chmod|chown|kubectl|terraform|make|cargo|go|python3?|node|ffmpeg|sort|du|df|ps|kill|systemctl|mv|cp|rm|mkdir|ln|xargs|wc"
     r"|head|tail|echo|export|openssl|jq|zip|unzip|SELECT|UPDATE|DELETE|INSERT)\s+\S"

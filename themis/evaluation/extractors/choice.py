@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import islice, pairwise
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors import choice_words as words
 from themis.evaluation.extractors.answers import find_boxes
 from themis.evaluation.extractors.exceptions import FieldExtractionError
@@ -146,7 +147,7 @@ def _read(page: _Page, letters: str, options: Mapping[str, str], emphasised: Set
     )
 
 
-_NAMED_FIRST = re.compile(r"\W*(?:option|choice|answer)\s+\(?(\w)\)?\s?[:,.–—-]", re.IGNORECASE)
+_NAMED_FIRST = lazy_pattern(r"\W*(?:option|choice|answer)\s+\(?(\w)\)?\s?[:,.–—-]", re.IGNORECASE)
 
 
 def _concludes_with(page: _Page, letters: str) -> str | None:
@@ -344,7 +345,7 @@ def _text_pattern(text: str) -> str:
     return start + (r"(?:(?:the|an?)\s+)?" if article else "") + pattern + end
 
 
-_VERB = re.compile(r"\W{0,3}(?:is|est|ist|es|é|è)\b")
+_VERB = lazy_pattern(r"\W{0,3}(?:is|est|ist|es|é|è)\b")
 
 
 def _join(reply: str, mentions: Sequence[_Mention]) -> list[_Mention]:
@@ -448,7 +449,7 @@ class _Page:
 
 
 _WINDOW = 140
-_SENTENCE_END = re.compile(r"[.!?]+(?=[\s\"'”)\]]|$)|[。！？;；\n]")
+_SENTENCE_END = lazy_pattern(r"[.!?]+(?=[\s\"'”)\]]|$)|[。！？;；\n]")
 
 
 def _weigh_all(page: _Page, mentions: Sequence[_Mention], letters: str) -> list[tuple[_Mention, Evidence]]:
@@ -591,31 +592,31 @@ def _find_listed(page: _Page, mentions: Sequence[_Mention], letters: str) -> set
 
 # --- the text without its typesetting
 
-_COMMANDS = re.compile(
+_COMMANDS = lazy_pattern(
     r"\\(?:text|math|rm|bf|it|left|right|displaystyle|large|Large|quad|boxed|fbox)[a-z]*(?![a-zA-Z])|\\[,;! ]"
 )
-_ARROWS = re.compile(r"\\(?:Rightarrow|Longrightarrow|rightarrow|implies|to|therefore)\b")
-_ANSWER_TAG = re.compile(
+_ARROWS = lazy_pattern(r"\\(?:Rightarrow|Longrightarrow|rightarrow|implies|to|therefore)\b")
+_ANSWER_TAG = lazy_pattern(
     r"<(?:final[_ -]?)?(?:answer|choice|option|selected[_-]?option|response|result|letter|output)(?:\s[^<>]{0,60})?>",
     re.IGNORECASE,
 )
-_LINE_TAG = re.compile(r"<br\s?/?>|</(?:p|div|li|answer|choice|option)>", re.IGNORECASE)
-_OTHER_TAG = re.compile(r"</?[a-zA-Z]\w{1,20}(?:\s[^<>]{0,80})?/?>")
-_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
-_STRUCK = re.compile(r"~~[^~]{1,300}~~")
-_BOLD_LETTER = re.compile(r"(\*\*|__)[\s(\[\"']{0,2}(\w)[\s).:\]\"']{0,2}\1(?!\w)")
-_GLUED_BOLD = re.compile(r"(?<=[^\W\d_]{2})(\*\*\(?\w\)?\*\*)")
+_LINE_TAG = lazy_pattern(r"<br\s?/?>|</(?:p|div|li|answer|choice|option)>", re.IGNORECASE)
+_OTHER_TAG = lazy_pattern(r"</?[a-zA-Z]\w{1,20}(?:\s[^<>]{0,80})?/?>")
+_BOLD = lazy_pattern(r"\*\*([^*\n]{1,200})\*\*")
+_STRUCK = lazy_pattern(r"~~[^~]{1,300}~~")
+_BOLD_LETTER = lazy_pattern(r"(\*\*|__)[\s(\[\"']{0,2}(\w)[\s).:\]\"']{0,2}\1(?!\w)")
+_GLUED_BOLD = lazy_pattern(r"(?<=[^\W\d_]{2})(\*\*\(?\w\)?\*\*)")
 # An option set in bold, letter and text.
-_BOLD_OPTION = re.compile(r"^[\s>#-]{0,9}\*\*(\(?\w[).:]\s[^*\n]{1,200})\*\*", re.MULTILINE)
-_BULLET = re.compile(
+_BOLD_OPTION = lazy_pattern(r"^[\s>#-]{0,9}\*\*(\(?\w[).:]\s[^*\n]{1,200})\*\*", re.MULTILINE)
+_BULLET = lazy_pattern(
     r"^[ \t>#•·▪►●○◦]*(?:[-+*–][ \t]+)*(?:(?:question|q|frage)\s?\d{1,3}[.):][ \t]+(?=\S))?",
     re.IGNORECASE | re.MULTILINE,
 )
-_NUMBERED = re.compile(r"^\d{1,2}[.)]\s+(?=\S)", re.MULTILINE)
+_NUMBERED = lazy_pattern(r"^\d{1,2}[.)]\s+(?=\S)", re.MULTILINE)
 _QUOTES = str.maketrans("’‘“”−", "''\"\"-")
 _LOOKALIKES = str.maketrans("АВСЕНΑΒΕΗΙ", "ABCEHABEHI")
-_FOREIGN_LETTER = re.compile(rf"(?<![{_LATIN}'’])[АВСЕНΑΒΕΗΙ](?![{_LATIN}'’]|\s+\w)")
-_FOREIGN_ALPHABET = re.compile(rf"(?<![{_LATIN}])[БГДΓΔ][).]")
+_FOREIGN_LETTER = lazy_pattern(rf"(?<![{_LATIN}'’])[АВСЕНΑΒΕΗΙ](?![{_LATIN}'’]|\s+\w)")
+_FOREIGN_ALPHABET = lazy_pattern(rf"(?<![{_LATIN}])[БГДΓΔ][).]")
 
 
 def _plain(text: str, letters: str) -> str:
@@ -662,4 +663,4 @@ def _join_announcements(text: str) -> str:
     return "\n".join(lines)
 
 
-_ENTRY = re.compile(r"\W{0,3}\w(?:[).:]|\s?[–—-])\s")
+_ENTRY = lazy_pattern(r"\W{0,3}\w(?:[).:]|\s?[–—-])\s")

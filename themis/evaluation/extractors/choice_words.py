@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from themis.core.patterns import lazy_pattern
+
 
 def _any(spaced: str, unspaced: str = "") -> str:
     """Either of the words; an underscore is a space. Whole words, but parts of a run in scripts that put no spaces."""
@@ -17,7 +19,7 @@ def _any(spaced: str, unspaced: str = "") -> str:
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return lazy_pattern(pattern, re.IGNORECASE)
 
 
 CHOICE = _any(
@@ -152,8 +154,8 @@ LISTED_AS_WRONG = _compile(
     + r"\s?(?::|\bare\b|\bis\b|\bwas\b|\binclude\b|(?<=s,))"
     + _FILLER
 )
-MARKED_AS_WRONG = re.compile(r"[✗✘❌☒☐×][\s(\[\"']{0,4}\Z")
-MARKED_AS_RIGHT = re.compile(r"[✓✔✅☑][\s(\[\"']{0,4}\Z")
+MARKED_AS_WRONG = lazy_pattern(r"[✗✘❌☒☐×][\s(\[\"']{0,4}\Z")
+MARKED_AS_RIGHT = lazy_pattern(r"[✓✔✅☑][\s(\[\"']{0,4}\Z")
 # Everything but B can be excluded: what is said of the others confirms this one.
 EXCEPTED = _compile(
     r"\b(?:everything|all|none|nothing|every|any|no)(?: \w+){0,3} (?:but|except|except for|other than|besides)\b"
@@ -244,8 +246,8 @@ TAKES_BACK = _compile(
 )
 _BUT = _any("but though although yet however aber mais pero mas ma но")
 # Where the verb comes last: Cは正解ではありません · C는 정답이 아닙니다 · C सही नहीं है
-NEGATED_BEHIND = re.compile("아닙|아니|않|ではありません|ではない|じゃない|くない|くありません|नहीं|değil")
-COPULA = re.compile(r"\A[)\]\"']?\s?(?:です|だ|である|입니다|이다|है)(?=\W|\Z)")
+NEGATED_BEHIND = lazy_pattern("아닙|아니|않|ではありません|ではない|じゃない|くない|くありません|नहीं|değil")
+COPULA = lazy_pattern(r"\A[)\]\"']?\s?(?:です|だ|である|입니다|이다|है)(?=\W|\Z)")
 # What follows these tells why, and no longer what.
 REASON = _compile(
     _any(
@@ -259,7 +261,7 @@ REASON = _compile(
 )
 BUT = _compile(r"(?:,\s?)?" + _BUT)
 # After these a capital A at the start of a sentence is an option; before any other small word it is an article.
-AFTER_A_LETTER = re.compile(
+AFTER_A_LETTER = lazy_pattern(
     r"\s+"
     + _any(
         """is isn are was were can cannot could would should must may might does doesn do did has have because since as and
@@ -322,7 +324,7 @@ ANNOUNCES_NEXT_LINE = _compile(
     rf"|{CORRECT})\W+){{0,5}}(?:{CORRECT}\W{{0,3}})?(?:{ANSWER}|{CHOICE})\W{{0,3}}(?:{CORRECT}|finale?)?"
     rf"\W{{0,3}}(?:{LINK})?\W*"
 )
-NEXT_QUESTION = re.compile(
+NEXT_QUESTION = lazy_pattern(
     r"^[ \t#*]*(?:(?:question|problem|frage|pregunta|问题)\s{0,3}\d*|q\d*|user|human)\s?\*{0,2}:",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -364,12 +366,12 @@ REFUSES = _compile(
     r"|see (?:an?|the|any) (?:image|figure|picture|graph|attachment|question))\b"
     r"|\bno way (?:for me |of |to )"
 )
-QUOTED = re.compile(r'"[^"\n]{1,200}"')
+QUOTED = lazy_pattern(r'"[^"\n]{1,200}"')
 # B has the right sign and the wrong unit.
 HALF_WRONG = _compile(r"\b(?:and|with)(?: \w+)? (?:wrong|incorrect|false)\b")
 
 # A last sentence that concludes, and names one option as what it comes to.
-CONCLUDES_WITH = re.compile(
+CONCLUDES_WITH = lazy_pattern(
     r"(?:^|[.!?\n]\s*)(?:so|therefore|thus|hence|consequently|in conclusion|overall|as a result)\b(?![^.!?\n]*\b(?:not"
     r"|n't|neither|if|unless)\b)"
     r"[^.!?\n]{3,200}\b(?i:is|which is|are|matches|corresponds to|gives|means|namely|i\.e\.,?) (?i:option|choice"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.bare_code import find_bare_code, find_inline_code
 from themis.evaluation.extractors.text import find_next_turns
 
@@ -98,9 +99,9 @@ class _Fence:
         return not _INDENT.fullmatch(self.before)
 
 
-_INDENT = re.compile(r"(?:[ \t]*>){0,9}[ \t]*(?:(?:[-*•]|\d{1,2}[.)])[ \t]+)?")
-_MARK = re.compile(r"`{3,}|~{3,}")
-_LATE_INFO = re.compile(r"[\w+#-]*[ \t]*")
+_INDENT = lazy_pattern(r"(?:[ \t]*>){0,9}[ \t]*(?:(?:[-*•]|\d{1,2}[.)])[ \t]+)?")
+_MARK = lazy_pattern(r"`{3,}|~{3,}")
+_LATE_INFO = lazy_pattern(r"[\w+#-]*[ \t]*")
 
 
 def _find_fences(text: str) -> Iterator[_Fence]:
@@ -117,9 +118,9 @@ def _find_fences(text: str) -> Iterator[_Fence]:
         yield fence
 
 
-_INFO = re.compile(r"[{.\s]*([\w+#-]*)")
-_ONE_LINE = re.compile(r"```(?:(?P<language>[a-zA-Z+#]{1,12})[ \t]+)?(?P<code>[^`\n]+)```")
-_TAGS = re.compile(
+_INFO = lazy_pattern(r"[{.\s]*([\w+#-]*)")
+_ONE_LINE = lazy_pattern(r"```(?:(?P<language>[a-zA-Z+#]{1,12})[ \t]+)?(?P<code>[^`\n]+)```")
+_TAGS = lazy_pattern(
     r"\[(?P<bracket>PYTHON|CODE|SOLUTION|BEGIN)\]\n?(?P<in_brackets>.*?)(?:\[/(?:PYTHON|CODE|SOLUTION)\]"
     r"|\[DONE\]|\[END\]|\Z)"
     r"|<(?P<tag>code|python|solution|answer|pre|final_answer|program"
@@ -214,13 +215,13 @@ def _of_language(blocks: Sequence[CodeBlock], language: str | None) -> list[Code
     return named or unnamed or [block for block in blocks if wanted == "bash" and block.language in _TYPED]
 
 
-_OUTPUT = re.compile(
+_OUTPUT = lazy_pattern(
     r"\b(?:outputs?|prints?|printed|returns|results? in|ausgabe|gibt aus|sortie|affiche|salida|imprime|saída"
     r"|risultato|stampa|вывод|выведет"
     r"|console|uitvoer)\b|输出|結果|结果|出力|परिणाम|आउटपुट|الناتج|المخرجات|출력",
     re.IGNORECASE,
 )
-_USE = re.compile(
+_USE = lazy_pattern(
     r"\b(?:usage|examples?|use it|call it|calling|try it|run it|run this|running|tests?|testing|test cases?"
     r"|verify|check|assert\w*|demo|invoke"
     r"|beispiele?|aufruf|verwendung|anwendung|exemples?|utilisation|ejemplos?|uso|exemplos?|esempi[oi]?"
@@ -228,13 +229,13 @@ _USE = re.compile(
     r"|voorbeeld)\b|示例|例子|用法|测试|使用例|テスト|例|उदाहरण|مثال|예시|사용",
     re.IGNORECASE,
 )
-_WRONG = re.compile(
+_WRONG = lazy_pattern(
     r"\b(?:mistakes?|do not|don't|don’t|never|wrong|incorrect|fails?|avoid|bad|broken|buggy|instead of|pitfall"
     r"|not (?:like|work)|anti-?pattern"
     r"|falsch|fehler|erreur|faux|incorrecto|erro|errato|неправильно|ошибк\w*)\b|错误|間違",
     re.IGNORECASE,
 )
-_OTHER_WAY = re.compile(
+_OTHER_WAY = lazy_pattern(
     r"\b(?:(?:solution|approach|method|option|variant) (?:2|3|two|three|b|c)|alternatively|alternatives?"
     r"|another (?:way|option|approach|version|solution)|other (?:way|option"
     r"|approach)s?|you (?:can|could) also"
@@ -244,7 +245,7 @@ _OTHER_WAY = re.compile(
     r"|альтернатив\w*)\b|另一种|另外|別の|または",
     re.IGNORECASE,
 )
-_CORRECTED = re.compile(
+_CORRECTED = lazy_pattern(
     r"\b(?:correct(?:ed|ion)?|fix(?:ed)?|improved?|better|final|updated?|revised?|rewritten|optimi[sz]ed|optimal"
     r"|efficient|refactored|actually|wait"
     r"|oops|sorry|instead|now|complete|full|whole|korrigiert\w*|verbessert\w*|richtig\w*|corrigée?|corregid[oa]"
@@ -252,7 +253,7 @@ _CORRECTED = re.compile(
     r"|исправлен\w*)\b|修正|更正|改进|正确",
     re.IGNORECASE,
 )
-_DEFINES = re.compile(
+_DEFINES = lazy_pattern(
     r"^(?:@[\w.]+(?:\([^\n]*\))?\s*\n)*(?:export\s+|public\s+|private\s+|static\s+|async\s+|pub\s+|default\s+)*"
     r"(?:def|class|function\*?|fn|func|struct|interface|enum|impl|trait|type|sub|module"
     r"|CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW|FUNCTION|PROCEDURE))"
@@ -262,15 +263,15 @@ _DEFINES = re.compile(
     r"|^(?:[\w:<>,*&]+[ \t]+){1,3}[*&]?(?P<c_name>\w+)\([^;{}()]{0,200}\)\s*(?:const\s*)?\{",
     re.MULTILINE | re.IGNORECASE,
 )
-_TEST_NAME = re.compile(r"test|main$", re.IGNORECASE)
-_STUB = re.compile(
+_TEST_NAME = lazy_pattern(r"test|main$", re.IGNORECASE)
+_STUB = lazy_pattern(
     r"^[ \t]*(?:pass|\.\.\.|raise NotImplementedError[^\n]*|#[^\n]*|//[^\n]*|TODO[^\n]*|return;?)?[ \t]*$", re.MULTILINE
 )
-_SETUP_LINE = re.compile(
+_SETUP_LINE = lazy_pattern(
     r"\s*(?:import\s|from\s+[\w.]+\s+import\s|#|//|using\s|require\b|use\s|package\s|const\s.*\brequire\("
     r"|\w+\s*(?::\s*[\w\[\], ]+)?=\s)|[\s)}\]]*$"
 )
-_ORDERED = re.compile(
+_ORDERED = lazy_pattern(
     r"\b(?:step|first|then|next|finally|part|schritt|étape|paso|passo|шаг)\b|步|まず|次に", re.IGNORECASE
 )
 
@@ -308,13 +309,13 @@ def _choose(blocks: Sequence[CodeBlock]) -> list[CodeBlock]:
 
 
 # What is asked about, not what is answered.
-_GIVEN = re.compile(
+_GIVEN = lazy_pattern(
     r"\b(?:(?:given|assuming|suppose|with) (?:you have |we have )?(?:your|the|this|these|an?|following) "
     r"(?:\w+ )?(?:schema|tables?|input|data)\b|your (?:schema|tables?|data|input)\b)",
     re.IGNORECASE,
 )
 # The parts before it are in it.
-_WHOLE = re.compile(
+_WHOLE = lazy_pattern(
     r"\b(?:final|complete|full|whole|entire|all together|everything together|putting|put (?:it|everything|them)|combin(?:ed|ing)"
     r"|vollständig\w*|zusammen|complète?|completo|completa|полн\w+)\b|完整|完成",
     re.IGNORECASE,

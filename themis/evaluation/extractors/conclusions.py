@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.announcements import DECLINES, NEGATED, NOUNS, SUPPOSED, trim_answer
 from themis.evaluation.extractors.emphasis import EMPHASISED, find_bold, find_code, find_emphasised
 from themis.evaluation.extractors.labels import find_set_off, find_words, read_label
@@ -87,22 +88,22 @@ def find_stated(text: str) -> str | None:
 
 
 # What is said to a tool, and what it answers.
-_TOOL = re.compile(
+_TOOL = lazy_pattern(
     r"<(?P<tool>tool_calls?|tool_response|tool_result|function_calls?|function_results?|invoke)\b[^<>\n]{0,80}>(?:(?!</(?P=tool)>)[^\0])*(?:</(?P=tool)>|\Z)"
 )
 # "mouse → mice"
-_ARROW = re.compile(r"[^\n→⇒]{1,60}(?:→|⇒|=>|->)\s*(?P<said>[^\n→⇒]{1,80})")
-_PRAISE = re.compile(
+_ARROW = lazy_pattern(r"[^\n→⇒]{1,60}(?:→|⇒|=>|->)\s*(?P<said>[^\n→⇒]{1,80})")
+_PRAISE = lazy_pattern(
     r"\A(?:(?:good|great|nice|excellent|interesting|fantastic|awesome|right|happy)\b[^.!?\n]{0,40}[!.]|lol\b,?|haha\b,?|(?:well|oh|ah),)\s+(?=\S)",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(
+_NOTHING = lazy_pattern(
     r"\W*(?:n\s?/\s?a|not (?:mentioned|applicable|available|specified|stated|given|provided|enough)\b[^\n]{0,60}"
     r"|it depends\b[^\n]{0,80})\W*",
     re.IGNORECASE,
 )
 # What has to be known first is asked for: nothing is answered.
-_ASKS_BACK = re.compile(
+_ASKS_BACK = lazy_pattern(
     r"\b(?:could|can|would|will) you (?:please )?(?:clarify|specify|provide|share|tell|give|check|confirm|upload"
     r"|paste|send|describe|indicate|say)"
     r"|\bwhich\b[^.?\n]{0,60}\b(?:do you|are you|you mean|did you|you['’]re)|\bwhat do you mean|please (?:clarify"
@@ -112,18 +113,20 @@ _ASKS_BACK = re.compile(
 )
 
 
-_NOT_BUT = re.compile(r"not [^.,;:\n]{1,60},? but (?:rather )?(?P<said>[^.,;:\n]{1,80}\.?)", re.IGNORECASE)
+_NOT_BUT = lazy_pattern(r"not [^.,;:\n]{1,60},? but (?:rather )?(?P<said>[^.,;:\n]{1,80}\.?)", re.IGNORECASE)
 # A list that one line announces, and nothing else.
-_LISTED = re.compile(r"[^\n]{1,200}[:：]\W{0,4}\n+(?P<items>(?:[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]{1,80}\n*){2,8})")
-_LIST_ITEM = re.compile(r"\A[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+")
+_LISTED = lazy_pattern(
+    r"[^\n]{1,200}[:：]\W{0,4}\n+(?P<items>(?:[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]{1,80}\n*){2,8})"
+)
+_LIST_ITEM = lazy_pattern(r"\A[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+")
 # Russian says "is" with a dash: what is named stands after it with a capital, else before it.
-_DASHED = re.compile(
+_DASHED = lazy_pattern(
     r"(?P<name>[А-ЯЁ][^—–\n.!?]{1,80}) [—–] (?:(?:это )?\**(?P<said>[А-ЯЁ\d«][^—–\n]{0,80})|(?:это )?[а-яё][^—–\n]{3,120})"
 )
 
 
 # One sentence that says what something is, in languages that need no blanks or no article for it.
-_UNSPACED_IS = re.compile(
+_UNSPACED_IS = lazy_pattern(
     r"[《》「」“”\d\u4e00-\u9fff]{2,40}是([^\s是，,。不]{1,30})。?|[《》「」『』\d\u3040-\u30ff\u4e00-\u9fff]{2,40}は([^\s、。は]{1,30}?)(?:です|である|だ|でした)。?"
     r"|[\uac00-\ud7af ]{2,40}[은는] ([^,.\n]{1,30}?)(?:입니다|이다|이에요|예요)\.?|[\u0600-\u06ff ]{2,60} (?:هي"
     r"|هو) ([^.،\n]{1,40})\.?"
@@ -143,22 +146,22 @@ def _is_other(text: str) -> bool:
     return (text[0] in "{[" and text[-1] in "}]" and '"' in text) or last.count("{") > last.count("}")
 
 
-_LIST_MARK = re.compile(r"\A(?:[>•*-]|\d[.)](?=(?:\s+\S+){1,4}\Z))\s+(?=\S)")
+_LIST_MARK = lazy_pattern(r"\A(?:[>•*-]|\d[.)](?=(?:\s+\S+){1,4}\Z))\s+(?=\S)")
 # The A of questions and answers; before a B it would be the first of several options.
-_LETTER_A = re.compile(r"A:\s+(?=\S)(?![^\0]*\nB[:.)])")
-_VERDICT = re.compile(
+_LETTER_A = lazy_pattern(r"A:\s+(?=\S)(?![^\0]*\nB[:.)])")
+_VERDICT = lazy_pattern(
     r"\W*(yes|no|true|false|ja|nein|oui|non|sí|sim|não|sì|да|нет)\b(?!\.\s*\d)(?=\W*(?:$|\n|[,.;:!–—-]|because"
     r"|since|it|the|this))",
     re.IGNORECASE,
 )
 # "That's false: goldfish remember for months"
-_JUDGED = re.compile(
+_JUDGED = lazy_pattern(
     r"(?:that|this|it|the (?:\w+ )?(?:statement|claim|sentence|assertion|proposition))(?: is"
     r"|['’]s)\s(?:\w+ly )?\**(true|false)\b\**(?=\s*(?:\Z|[.:;,!–—]|\n|because|since))",
     re.IGNORECASE,
 )
-_BOLD_LAST = re.compile(r"[.!?]\s+\*\*(?P<said>[^*\n:?]{1,60})\*\*[.!]?\Z")
-_WHOLLY_BOLD = re.compile(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
+_BOLD_LAST = lazy_pattern(r"[.!?]\s+\*\*(?P<said>[^*\n:?]{1,60})\*\*[.!]?\Z")
+_WHOLLY_BOLD = lazy_pattern(r"\*\*(?P<said>[^*\n]{1,80})\*\*[.!]?")
 
 
 def _find_set_apart(text: str) -> str | None:
@@ -184,27 +187,27 @@ def _find_set_apart(text: str) -> str | None:
     return None
 
 
-_TOTAL = re.compile(
+_TOTAL = lazy_pattern(
     r"\W*(?:total|sum|average|mean|cost|price|difference|product|summe|gesamt|somme|suma"
     r"|totale?)\b[^:\n]{0,30}:(?P<said>.+)",
     re.IGNORECASE,
 )
-_LABELLED = re.compile(r"\A[^\W\d][^:=\n]{0,40}:\s*")
+_LABELLED = lazy_pattern(r"\A[^\W\d][^:=\n]{0,40}:\s*")
 
 
 # --- conclusions ------------------------------------------------------------------------------------------------------------
 
-_CLAUSE = re.compile(
+_CLAUSE = lazy_pattern(
     r"[,;]\s+(?:and\s+)?(?=(?:so|thus|therefore|hence|which means|which leaves|meaning)\b(?![^\"“”\n]*[\"”]))"
     r"|,\s+and\s+(?=the [^,.]{1,60} (?:is|was|are|equals) [^,.]{1,60}[.]?\Z)",
     re.IGNORECASE,
 )
 # A figure with its unit, last in a sentence: "so she earned $10", "thus they walk 12 km a day".
-_QUANTITY = re.compile(
+_QUANTITY = lazy_pattern(
     r"(?<![\w.^])(?:(?:January|February|March|April|May|June|July|August|September|October|November|December) (?=\d))?"
     r"(?:[-−$€£¥]\s?)?(?:\d[\d,.]* ?[×x] ?){0,2}\d[\d,.:/]*(?:\s?[%€$£]|\s?°[CF]?|(?:\s+[^\W\d]+){1,3})?$"
 )
-_THERE_ARE = re.compile(
+_THERE_ARE = lazy_pattern(
     r"there (?:are|is|were|will be|would be)\s+(?P<said>(?:exactly |only )?\d[\d,.]*(?:\s+(?!(?:of|in|for|on|at"
     r"|to|with|left)\b)[^\W\d]+)?)",
     re.IGNORECASE,
@@ -261,13 +264,13 @@ def _named_first(sentences: Sequence[str]) -> str | None:
     return trim_answer(named["said"] or named["subject"]) or None if named else None
 
 
-_TELLS_MORE = re.compile(
+_TELLS_MORE = lazy_pattern(
     r"(?:He|She|It|They|His|Her|Its|Their|This|These|The (?:book|novel|film|city|country|river|mountain|painting|song"
     r"|name|word|term|play"
     r"|company|event|game|building|island|lake|element|planet|species|work|album|series|story))\b(?!['’ ]s? ?(?:is"
     r"|was)? ?(?:why|means|makes|gives|leaves))"
 )
-_NAMED_FIRST = re.compile(
+_NAMED_FIRST = lazy_pattern(
     r"(?:The|Its|Their|Our) [^\d;:!?\n]{3,120} (?:is|was|are|were|is called"
     r"|was called) (?P<said>(?:the )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van |von |la |du )*[A-ZÀ-Þ\d][\w'’.-]*)*)"
     r"(?:, [^\n]*)?\.|(?P<subject>(?:The )?[A-ZÀ-Þ][\w'’.-]*(?: (?:of |the |de |van "
@@ -276,21 +279,21 @@ _NAMED_FIRST = re.compile(
 
 
 # What a sentence ends with, where nothing else tells what it says: a name, a figure and what it counts, how often.
-_LAST_NAME = re.compile(
+_LAST_NAME = lazy_pattern(
     r"(?:[\w'’\"“”()-]+,? ){2,14}?(?:(?P<said>(?:(?:the|an?) )?[A-ZÀ-Þ][\w'’.-]*(?: (?:(?:of|the|de|van|von|la|le"
     r"|du|del|and|&) )*[A-ZÀ-Þ\d][\w'’.-]*)*"
     r"|once|twice|never|always|weekly|daily|monthly|yearly))[.!]?"
 )
 # More about somebody who was just named; a figure may be the answer all the same.
-_ABOUT_WHOM = re.compile(
+_ABOUT_WHOM = lazy_pattern(
     r"(?:He|She|His|Her|They|Their|At the time|Since then|Today|Before that|Later|Previously|Afterwards"
     r"|Even today|To this day|Its"
     r"|[A-Z]\w+ also|It (?:has|rises|lies|flows|covers|became|remains|also|can|contains|belongs))\b[^\d*=]+"
 )
 # A working that is cut off in its next step has not concluded.
-_GOES_FURTHER = re.compile(r"\W*(?:next|now|then|step|case|clue|from|similarly|also|second|third)\b", re.IGNORECASE)
+_GOES_FURTHER = lazy_pattern(r"\W*(?:next|now|then|step|case|clue|from|similarly|also|second|third)\b", re.IGNORECASE)
 # Words and signs that no text ends with, unless it is cut off.
-_BROKEN_OFF = re.compile(
+_BROKEN_OFF = lazy_pattern(
     r"(?:\b(?:is|are|was|the|an?|of|to|that|which|and|or|then|with|by|in|for|we|so|if|as|at|from|be|this|these"
     r"|another|each)"
     r"|[,(+*/=<>-]|\\[a-z]+\{?)\s*\Z",
@@ -298,16 +301,16 @@ _BROKEN_OFF = re.compile(
 
 
 # What is denied beside what is stated: "is Canberra, not Sydney", "is **false**: it cannot be seen".
-_INSTEAD = re.compile(
+_INSTEAD = lazy_pattern(
     r",\s+(?:and |und |et |y |e |а )?(?:not|nicht|pas|no|non|não|не)\s.*\Z|(?<=\*\*):\s.*\Z|\s[–—]\s.*\Z", re.IGNORECASE
 )
 
 
-_QUOTED = re.compile(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
+_QUOTED = lazy_pattern(r"[\"“«][^\"“”«»\n]{1,120}[\"”»]")
 
 
 # What is denied in a bracket, or of what is only described: "regions from which no light can escape are called ...".
-_BESIDES = re.compile(
+_BESIDES = lazy_pattern(
     r"\([^()\n]*\)|\b(?:which|that|who|whom|whose|where|from which|in which) (?:[\w'’]+ ){0,4}?(?:not|never|cannot"
     r"|can['’]t|don['’]t|doesn['’]t"
     r"|didn['’]t|isn['’]t|wasn['’]t)\b(?=[^,.\n]*\b(?:is|are|was|were)\b)|\bnot (?:to be|only)\b",
@@ -315,7 +318,7 @@ _BESIDES = re.compile(
 )
 
 
-_CORRECTS = re.compile(
+_CORRECTS = lazy_pattern(
     r"\A(?:(?:actually|wait|no|sorry|correction|oops|or rather)\b[\s,.:!—–-]*){1,3}(?:let me (?:correct"
     r"|rephrase)[^:.\n]{0,40}[:.]\s*)?(?=\S)"
     r"|\A(?:to answer (?:your|the|this) question|simply put|in a nutshell|put simply|to be precise"
@@ -392,45 +395,45 @@ def _read_clause(clause: str) -> str | None:
 
 
 # "Roughly 40% of the votes went to the incumbent"
-_SHARE_FIRST = re.compile(
+_SHARE_FIRST = lazy_pattern(
     r"(?:roughly |about |around |approximately |some |nearly |exactly |only )?(?P<said>\d[\d.,]*\s?%"
     r"|\d+/\d+) of (?:the|all|its|their|his|her)\b[^=]*\Z",
     re.IGNORECASE,
 )
-_QUOTE_LAST = re.compile(
+_QUOTE_LAST = lazy_pattern(
     r"[^\"“”\n]* (?:is|are|was|were|as|says?|said|reads?|called|means|translated|spells?"
     r"|be)[^\"“”\w\n]{1,4}[\"“](?P<said>[^\"“”\n]{1,200})[\"”][.!]?"
 )
 # "Thus x = 7": what x is.
-_VARIABLE = re.compile(r"\$?[A-Za-z](?:_\w)?\s?=\s?[^=\n]{1,40}")
+_VARIABLE = lazy_pattern(r"\$?[A-Za-z](?:_\w)?\s?=\s?[^=\n]{1,40}")
 # "Hence, photosynthesis."
-_NAMES = re.compile(r"(?:the |an? )?[A-Z\d]|(?:the |an? )?[^\W\d_]+\Z")
+_NAMES = lazy_pattern(r"(?:the |an? )?[A-Z\d]|(?:the |an? )?[^\W\d_]+\Z")
 
 
-_RESULT_LAST = re.compile(r"\s=\s([$€£]?\d[\d.,]*(?:\s?[^\s=]{1,12})?)\Z")
-_RANGE = re.compile(r"\b(?:from|between) [$€£]?\d[\w.,:%]*(?: \w+)? (?:to|until|and) [$€£]?\d[\w.,:%]*(?: \w+)?\Z")
-_UNSPACED_QUANTITY = re.compile(
+_RESULT_LAST = lazy_pattern(r"\s=\s([$€£]?\d[\d.,]*(?:\s?[^\s=]{1,12})?)\Z")
+_RANGE = lazy_pattern(r"\b(?:from|between) [$€£]?\d[\w.,:%]*(?: \w+)? (?:to|until|and) [$€£]?\d[\w.,:%]*(?: \w+)?\Z")
+_UNSPACED_QUANTITY = lazy_pattern(
     r"(?<=[\u3040-\u30ff\u4e00-\u9fff])\s?(\d[\d.,]*\s?[\u3040-\u30ff\u4e00-\u9fff]{1,5})[。.]?\Z"
 )
-_LEAVES = re.compile(
+_LEAVES = lazy_pattern(
     r"(?:which|that|this) leaves (?:us |me |her |him |them |you |it )?(?:with )?(?:only |just )?(?P<said>\S.*)",
     re.IGNORECASE,
 )
-_IT_IS = re.compile(r"(?:it|that|this)(?: is|['’]s) ", re.IGNORECASE)
+_IT_IS = lazy_pattern(r"(?:it|that|this)(?: is|['’]s) ", re.IGNORECASE)
 # "the train arrives at 5:45 p.m.", 'the king "fled to France" after the battle'
-_ENDS_WITH = re.compile(
+_ENDS_WITH = lazy_pattern(
     r"[^\"“”„\n]+ (?:[\"“„](?P<quoted>[^\"“”„\n]{2,80})[\"”“](?: [\w ]{1,60})?"
     r"|(?:in|on|at|by|for|to|from|as|into|against|with|near) (?:an? )?(?P<placed>(?:the )?[A-Z\d][^,;\"“”\n]{0,60}?"
     r"|\([^()\n]{1,60}\)))[.!]?"
 )
-_CONTRACTED = re.compile(r"\b(that|it|there|he|she|here|what)['’]s\b", re.IGNORECASE)
+_CONTRACTED = lazy_pattern(r"\b(that|it|there|he|she|here|what)['’]s\b", re.IGNORECASE)
 
 
 # Somebody between verb and figure: "also kostet das Ticket 15 Euro", "it took them 4 hours".
-_TURNED = re.compile(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
+_TURNED = lazy_pattern(r"(?:der|die|das|den|er|sie|es|man|wir|them|him|her|us|me|you|it)\b", re.IGNORECASE)
 
 
-_EQUATION = re.compile(r"[^=\n]{1,60}=[^=\n]{1,60}(?:=[^=\n]{1,60}){0,3}")
+_EQUATION = lazy_pattern(r"[^=\n]{1,60}=[^=\n]{1,60}(?:=[^=\n]{1,60}){0,3}")
 
 
 # --- bare answers -------------------------------------------------------------------------------------------------------------
@@ -441,13 +444,13 @@ def ends_open(text: str) -> bool:
     return _OPEN_END.search(text[-200:]) is not None
 
 
-_OPEN_END = re.compile(
+_OPEN_END = lazy_pattern(
     rf"(?:{NOUNS})[^\n.]{{0,40}}(?:[:：=]|\bis|\bist|\best|\bes|是|は)[\s*_]*\Z|(?:{NOUNS})\s*\Z"
     rf"|\\boxed\s*\{{[^{{}}]{{0,40}}\Z|\\boxed\s*\{{\s*\}}\W*\Z"
     rf"|(?:{NOUNS})\W{{0,4}}[:：]\W*(?:<[^<>\n]{{1,30}}>|\[(?:your|the|insert)[^\[\]\n]{{1,30}}\])\W*\Z",
     re.IGNORECASE,
 )
-_WHOLE_FENCE = re.compile(r"\A(?:```|~~~)\w*\n(.*?)\n?(?:```|~~~)\Z", re.DOTALL)
+_WHOLE_FENCE = lazy_pattern(r"\A(?:```|~~~)\w*\n(.*?)\n?(?:```|~~~)\Z", re.DOTALL)
 
 
 def find_bare(text: str) -> str | None:
@@ -474,23 +477,23 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0][:_LINE]
 
 
-_GIVES_REASON = re.compile(r"(?:because|since)\b", re.IGNORECASE)
-_PLACED = re.compile(r"(?:in|on|at|by|from|during|since|until|after|before|about)\b", re.IGNORECASE)
-_BOLD_FIRST = re.compile(
+_GIVES_REASON = lazy_pattern(r"(?:because|since)\b", re.IGNORECASE)
+_PLACED = lazy_pattern(r"(?:in|on|at|by|from|during|since|until|after|before|about)\b", re.IGNORECASE)
+_BOLD_FIRST = lazy_pattern(
     r"\*\*([^*\n]{1,60})\*\*\s*(?:[–—,-]|$|is\b|because\b|(?:was|are|were|became) (?:the|an?|one|who)\b)"
 )
 
 
 # A sentence that ends with the words it is about.
-_QUOTES_LAST = re.compile(r"(?:[^\W\d_]+ ){3,}[\"“„][^\"“”„\n]{1,80}[\"”“][.!]?")
+_QUOTES_LAST = lazy_pattern(r"(?:[^\W\d_]+ ){3,}[\"“„][^\"“”„\n]{1,80}[\"”“][.!]?")
 
 
-_CLAUSE_FIRST = re.compile(
+_CLAUSE_FIRST = lazy_pattern(
     r"(?:it|this|that|there|we|i|you|he|she|they|if|when|as|since|while|although|officially|ich|wir|je|il|elle|on"
     r"|yo|creo|eu|io)\b(?! is| was)",
     re.IGNORECASE,
 )
-_GUESSES = re.compile(r"(?:maybe|perhaps|possibly|probably|um+|uh+)\b[\s,.]*(?!\w+ you)\S", re.IGNORECASE)
+_GUESSES = lazy_pattern(r"(?:maybe|perhaps|possibly|probably|um+|uh+)\b[\s,.]*(?!\w+ you)\S", re.IGNORECASE)
 
 
 def _begins_bare(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.text import last_of, shorten, text_of
 from themis.exceptions import ConfigurationError
@@ -13,11 +14,11 @@ _WORDS = r"confidence|certainty|probability"
 _NUMBER = r"(?P<number>\d+(?:\.\d+)?|\.\d+)"
 _UNIT = r"\s*(?:(?P<percent>%|percent)|(?:/|out of)\s*(?P<of>\d+(?:\.\d+)?))?"
 # `"confidence": 0.8`, `Confidence (0-100): 85`, `**Confidence level:** 8/10`.
-_LABELLED = re.compile(rf"\b(?:{_WORDS})\b[^\n:=]{{0,60}}[:=][^\w\n.]*{_NUMBER}{_UNIT}", re.IGNORECASE)
+_LABELLED = lazy_pattern(rf"\b(?:{_WORDS})\b[^\n:=]{{0,60}}[:=][^\w\n.]*{_NUMBER}{_UNIT}", re.IGNORECASE)
 # `my confidence is about 80%`, `with a probability of .7`.
-_TOLD = re.compile(rf"\b(?:{_WORDS})\b[^\n\d.:=]{{0,40}}{_NUMBER}{_UNIT}", re.IGNORECASE)
+_TOLD = lazy_pattern(rf"\b(?:{_WORDS})\b[^\n\d.:=]{{0,40}}{_NUMBER}{_UNIT}", re.IGNORECASE)
 # `I am 80% sure`.
-_SURE = re.compile(rf"{_NUMBER}{_UNIT}\s+(?:confident|certain|sure|confidence|certainty)\b", re.IGNORECASE)
+_SURE = lazy_pattern(rf"{_NUMBER}{_UNIT}\s+(?:confident|certain|sure|confidence|certainty)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 
 # A puzzle of six numbers fits in 60 characters; what is longer or deeper than this is an attack or a loop.
@@ -78,7 +79,7 @@ def _passages(text: str) -> Iterator[str]:
     yield from reversed(plain.splitlines())
 
 
-_LABEL = re.compile(r"\b(?P<word>expression|answer|solution|equation)\s*(?:is\s*)?:", re.IGNORECASE)
+_LABEL = lazy_pattern(r"\b(?P<word>expression|answer|solution|equation)\s*(?:is\s*)?:", re.IGNORECASE)
 
 
 def _last_box(text: str) -> str | None:
@@ -128,8 +129,8 @@ def _strip_line(line: str) -> str:
     return line.strip().rstrip(".").strip()
 
 
-_BARE_NUMBER = re.compile(rf"[0-9]{{1,{MAX_EXPRESSION_CHARS}}}")
-_TOKEN = re.compile(
+_BARE_NUMBER = lazy_pattern(rf"[0-9]{{1,{MAX_EXPRESSION_CHARS}}}")
+_TOKEN = lazy_pattern(
     r"(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<operator>\*\*|//|[-+*/])|(?P<open>\()|(?P<close>\))"
     r"|(?P<word>[^\W\d]\w*)|(?P<other>\S)"
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.announcements import NEGATED, trim_answer
 from themis.evaluation.extractors.labels import read_label
 from themis.evaluation.extractors.predicates import CONCLUDES, cut_after_quantity, find_predicate, take_result
@@ -12,7 +13,7 @@ from themis.evaluation.extractors.remarks import FLUFF, split_sentences
 _MOST_WORDS = 8
 _LOOKED_AT = 20_000
 
-EMPHASISED = re.compile(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
+EMPHASISED = lazy_pattern(r"\*\*([^*\n]{1,80})\*\*|\$\$([^$]{1,200})\$\$")
 
 
 def find_emphasised(clause: str) -> str | None:
@@ -26,7 +27,7 @@ def find_emphasised(clause: str) -> str | None:
 
 
 # Of measures; what is counted was asked for: **50** states.
-_UNIT_AFTER = re.compile(
+_UNIT_AFTER = lazy_pattern(
     r"\s((?:(?:square|cubic) )?(?:(?:kilo|centi|milli|deci)?(?:met(?:er|re)|gram(?:me)?|lit(?:er|re)|watt|joule)"
     r"|mile|yard|inch|foot|feet|ton(?:ne)?"
     r"|pound|ounce|gallon|cup|second|minute|hour|day|week|month|year|decade|dollar|cent|euro|percent|degree|point|unit|volt|amp|byte"
@@ -72,12 +73,12 @@ def _of_whole(sentence: str) -> str | None:
 
 
 # "The right not to testify is guaranteed by **the Fifth Amendment**"
-_NOT_TO = re.compile(r"\bnot (?:to|only|even)\b", re.IGNORECASE)
-_BOLD = re.compile(r"\*\*([^*\n]{1,120})\*\*")
-_WHOLE = re.compile(r"[*_>\s]{0,4}\*\*([^*\n]{1,160})\*\*[.!]?")
+_NOT_TO = lazy_pattern(r"\bnot (?:to|only|even)\b", re.IGNORECASE)
+_BOLD = lazy_pattern(r"\*\*([^*\n]{1,120})\*\*")
+_WHOLE = lazy_pattern(r"[*_>\s]{0,4}\*\*([^*\n]{1,160})\*\*[.!]?")
 # A line in bold that heads what follows it, or a label.
-_HEADING = re.compile(r"[#>\s]*\*\*[^*\n.!?]{1,80}\*\*:?\s*|#.*|.*\*\*[^*\n]{1,60}(?::\*\*|\*\*\s?:).*", re.DOTALL)
-_IN_A_LIST = re.compile(r"\s*(?:[-•+]|\*(?!\*)|\d{1,2}[.)]|\|)\s")
+_HEADING = lazy_pattern(r"[#>\s]*\*\*[^*\n.!?]{1,80}\*\*:?\s*|#.*|.*\*\*[^*\n]{1,60}(?::\*\*|\*\*\s?:).*", re.DOTALL)
+_IN_A_LIST = lazy_pattern(r"\s*(?:[-•+]|\*(?!\*)|\d{1,2}[.)]|\|)\s")
 
 
 def _spelled(bold: str) -> str:
@@ -96,7 +97,7 @@ def _is_label(sentence: str) -> bool:
 
 # --- code -------------------------------------------------------------------------------------------------------------
 
-_USES = re.compile(
+_USES = lazy_pattern(
     r"(?:you (?:can|could|should|may|need to|have to|would|might)|to [^.\n`]{3,80}, (?:you can )?|just|simply|try|please)?\s*"
     r"(?:(?:it|this|that|the \w+) (?:prints|outputs|returns|yields|shows|evaluates to)|use|run|type|enter|call"
     r"|execute|write|press|try|set|add|pass)\b[^`\n]{0,60}`(?P<said>[^`\n]{1,200})`(?P<rest>.*)",
@@ -104,7 +105,7 @@ _USES = re.compile(
 )
 
 
-_CODE_LAST = re.compile(
+_CODE_LAST = lazy_pattern(
     r"[^`\n]{3,120}\b(?:with|via|using|by|is|are|be|called|named|run|use|command|function|method|operator|raises?|throws?|returns?|prints?"
     r"|outputs?|displays?|yields?)\s(?:an? |the )?`(?P<said>[^`\n]{1,200})`(?P<rest>[.!]?)",
     re.IGNORECASE,

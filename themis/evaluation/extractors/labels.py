@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.announcements import NEGATED, trim_answer
 from themis.evaluation.extractors.predicates import CONCLUDES, find_predicate, take_result
 from themis.evaluation.extractors.remarks import FLUFF, split_sentences
@@ -25,7 +26,7 @@ def find_set_off(text: str) -> str | None:
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
-_INTRODUCED = re.compile(
+_INTRODUCED = lazy_pattern(
     r"^(?P<intro>[^\n]{0,300}[:：]|(?:#{1,6}[ \t]|\*\*)[^*\n]{0,40}\b"
     r"(?:final|answer|response|result|conclusion|output|verdict|reply|solution|decision|prediction)\b[^*\n]{0,20})[*_ \t]*\n+"
     r"(?:(?P<fence>```|~~~)[a-z]*\n(?P<inside>(?:(?!```|~~~)[^\n]*\n){1,6}?)[ \t]*(?P=fence)"
@@ -67,33 +68,33 @@ def _find_introduced(text: str) -> str | None:
 
 
 # What is introduced is a sentence or a phrase, which keeps its marks.
-_INTRODUCES_WORDS = re.compile(
+_INTRODUCES_WORDS = lazy_pattern(
     r"^(?=[^\n]*\b(?:sentence|translation|paraphrase|rewrite|rewritten|translates?|translated|(?:corrected"
     r"|improved) version|you(?:['’]d| would| can)? say"
     r"|proverb|slogan|motto|correction)\b)[^\n]{0,200}[:：][*_ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_WHOLLY_BOLD = re.compile(r"\*\*[^*\n]+\*\*")
-_HERE_IS = re.compile(r"\W*here(?: is|['’]s| are) (?:the|your|what|an?|one)\b", re.IGNORECASE)
+_WHOLLY_BOLD = lazy_pattern(r"\*\*[^*\n]+\*\*")
+_HERE_IS = lazy_pattern(r"\W*here(?: is|['’]s| are) (?:the|your|what|an?|one)\b", re.IGNORECASE)
 
 # --- colons -----------------------------------------------------------------------------------------------------------
 
-_COLON = re.compile(
+_COLON = lazy_pattern(
     r"[>\s\U0001f000-\U0001faff✅✔\ufe0f]*(?:[-*•][ \t]+)?(?P<mark>[*_]{0,3})"
     r"(?P<label>[\"“(]?[^\W\d_][^:：\n]{0,200}?|\d{1,2}[a-z]{2} [^:：\n]{1,60}?)"
     r"[ \u00a0]?(?P<closed>[*_]{0,3})[:：](?P<end>[*_]{0,3})(?:[ \u00a0\t]+|(?<=：))(?P<said>\S[^\n]*)"
 )
 # What has a verb is a clause; what has none may be the name of what is given.
-_FINITE = re.compile(
+_FINITE = lazy_pattern(
     r"\b(?:is|are|was|were|has|have|had|do|does|did|can|could|will|would|should|must|may|might|isn['’]t|wasn['’]t|it['’]s|that['’]s"
     r"|ist|sind|war|wird|hat|est|sont|était|a été|es|son|era|fue|é|são|foi|è|sono|hay|il y a)\b",
     re.IGNORECASE,
 )
-_PRONOUN = re.compile(
+_PRONOUN = lazy_pattern(
     r"(?:it|he|she|they|we|you|i|this|that|these|those|there|because|since|if|when|as|so|but|first|let|not|no)\b(?!\W*\Z)",
     re.IGNORECASE,
 )
-_NO_LABEL = re.compile(
+_NO_LABEL = lazy_pattern(
     r"\W*(?:step|case|clue|option|part|method|approach|reason|reasoning|explanation|note|hint|example|check|question|q|given|proof|think"
     r"|thought|analysis|context|passage|premise|input|assumption|warning|source|confidence|https?|scene|chapter"
     r"|schritt|étape|paso|erklärung|begründung|frage)\b",
@@ -135,10 +136,10 @@ def read_label(sentence: str, *, alone: bool) -> str | None:
     return _trim(said)
 
 
-_OF_A_SENTENCE = re.compile(
+_OF_A_SENTENCE = lazy_pattern(
     r"\b(?:sentence|translation|paraphrase|rewrite|rewritten|quote|message|motto|slogan)\s*\Z", re.IGNORECASE
 )
-_QUOTED = re.compile(r"[*_]{0,3}[\"“«„]([^\"“”«»„\n]{1,200}?)\.?[\"”»“][.!]?[*_]{0,3}[.!]?")
+_QUOTED = lazy_pattern(r"[*_]{0,3}[\"“«„]([^\"“”«»„\n]{1,200}?)\.?[\"”»“][.!]?[*_]{0,3}[.!]?")
 
 
 def _is_title(found: re.Match[str], *, alone: bool) -> bool:
@@ -159,7 +160,7 @@ def _is_answer(said: str) -> bool:
     return not (_PRONOUN.match(trimmed) or (_FINITE.search(trimmed) and not _is_capitalised(trimmed)))
 
 
-_INITIALS = re.compile(r"\b(?:[A-Z]|Dr|Mrs?|Ms|St|Prof|Jr|Sr|Mt)\.\s")
+_INITIALS = lazy_pattern(r"\b(?:[A-Z]|Dr|Mrs?|Ms|St|Prof|Jr|Sr|Mt)\.\s")
 
 
 def _is_capitalised(said: str) -> bool:

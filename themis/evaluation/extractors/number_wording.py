@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.announcements import LANGUAGES, WEAK_NOUN
 
 
 def _pattern(pattern: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
     """Capitals do not matter, unless the flags say so."""
-    return re.compile(pattern, flags)
+    return lazy_pattern(pattern, flags)
 
 
 def _any(*lines: str) -> str:
@@ -61,7 +62,7 @@ _VERBS = _any(
     r"est(?:\sde)?|es(?:\sde)?|sería|é(?:\sde)?|seria|è|sarebbe|este",
     r"är|er|adalah|là|to(?=\s[\d*])|jest|wynosi|είναι|равен|это",
 )
-ANNOUNCES = re.compile(
+ANNOUNCES = lazy_pattern(
     rf"""
     (?<![A-Za-z/]) (?<!</final_) (?:{_NOUNS}) (?![^\W_])
     (?: [^\n.:=|]{{0,160}}? \b(?P<says>{_VERBS})(?!\w)

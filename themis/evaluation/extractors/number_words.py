@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.numbers import WrittenNumber
 
 
@@ -97,7 +98,7 @@ _WORD = "|".join(sorted(map(re.escape, {*_SMALL, *_TIMES, *_PARTS}), key=len, re
 _JOIN = r"(?:\s+(?:and|y|e|et|und|point)(?:\s+an?)?\s+|\s+(?:an?\s+)?|-)"
 # 一共, 一起 and their like are no ones.
 _CHINESE = "(?!一[共起些样直定般下旦])[零〇一二三四五六七八九十百千万两]{1,12}"
-_SPELLED = re.compile(
+_SPELLED = lazy_pattern(
     rf"""
     (?P<minus>\b(?:minus|negative|moins|menos|meno|минус)\s+|[负負]|マイナス)?
     (?:
@@ -108,7 +109,7 @@ _SPELLED = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_TOKEN = re.compile(rf"\b(?:{_WORD}|and|y|e|et|und|point)\b", re.IGNORECASE)
+_TOKEN = lazy_pattern(rf"\b(?:{_WORD}|and|y|e|et|und|point)\b", re.IGNORECASE)
 
 
 def _words(spelled: str) -> Fraction | None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.extractors.text import last_of, shorten, text_of
 
@@ -117,25 +118,25 @@ def _spell_exponent(found: re.Match[str]) -> str:
 
 _INTEGER = r"\s{0,3}(-?\d{1,9})\s{0,3}"
 _PLAIN_SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(r"\{,\}|,\\!|(?<=\d)，(?=\d{3})"), ","),
-    (re.compile(r"\\[!,;:]"), ""),
-    (re.compile(rf"\\[dtc]?frac\s?(?:\{{{_INTEGER}\}}\s?\{{{_INTEGER}\}}|(\d)\s?(\d))"), _spell_fraction),
-    (re.compile("[¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]"), _spell_fraction),
-    (re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+"), _spell_exponent),
+    (lazy_pattern(r"\{,\}|,\\!|(?<=\d)，(?=\d{3})"), ","),
+    (lazy_pattern(r"\\[!,;:]"), ""),
+    (lazy_pattern(rf"\\[dtc]?frac\s?(?:\{{{_INTEGER}\}}\s?\{{{_INTEGER}\}}|(\d)\s?(\d))"), _spell_fraction),
+    (lazy_pattern("[¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]"), _spell_fraction),
+    (lazy_pattern("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+"), _spell_exponent),
     # Indices and bases.
-    (re.compile(r"[₀-₉]+|(?<=[A-Za-z)\d])_\{[^{}\n]{0,40}\}|(?<=[A-Za-z)])_\d+(?![\d_])"), ""),
-    (re.compile(r"\\(?:times|cdot)(?![a-z])"), "×"),
-    (re.compile(r"\\approx(?![a-z])"), "≈"),
-    (re.compile(r"\\equiv(?![a-z])"), "="),
-    (re.compile(r"\\p?mod\s?(?:\{\s?\d+\s?\}|\d+)|\(mod\s\d+\)"), ""),
-    (re.compile(r"\\(?:implies|Rightarrow|to|rightarrow)(?![a-z])"), "⇒"),
-    (re.compile(r"\\([$%])"), r"\1"),
-    (re.compile(r"\\(boxed|fbox)(?=\d)"), r"\\\1 "),
-    (re.compile(r"\^\{?\\circ\}?"), "°"),
-    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|textit|operatorname|mbox)\s?\{([^{}\n]{0,200})\}"), r" \1 "),
-    (re.compile(r"(?<! ) {1,9}(?=\^)|(?<=\d)/-(?!\d)|~~[^~\n]{1,200}~~"), ""),
-    (re.compile(r"(?<!\w)__(?=\S)([^\n_]{1,200})(?<=\S)__(?!\w)"), r"**\1**"),
-    (re.compile(r"(?<!\w)_(?=\S)([^\n_]{1,200})(?<=\S)_(?!\w)"), r"*\1*"),
+    (lazy_pattern(r"[₀-₉]+|(?<=[A-Za-z)\d])_\{[^{}\n]{0,40}\}|(?<=[A-Za-z)])_\d+(?![\d_])"), ""),
+    (lazy_pattern(r"\\(?:times|cdot)(?![a-z])"), "×"),
+    (lazy_pattern(r"\\approx(?![a-z])"), "≈"),
+    (lazy_pattern(r"\\equiv(?![a-z])"), "="),
+    (lazy_pattern(r"\\p?mod\s?(?:\{\s?\d+\s?\}|\d+)|\(mod\s\d+\)"), ""),
+    (lazy_pattern(r"\\(?:implies|Rightarrow|to|rightarrow)(?![a-z])"), "⇒"),
+    (lazy_pattern(r"\\([$%])"), r"\1"),
+    (lazy_pattern(r"\\(boxed|fbox)(?=\d)"), r"\\\1 "),
+    (lazy_pattern(r"\^\{?\\circ\}?"), "°"),
+    (lazy_pattern(r"\\(?:text|mathrm|mathbf|textbf|mathit|textit|operatorname|mbox)\s?\{([^{}\n]{0,200})\}"), r" \1 "),
+    (lazy_pattern(r"(?<! ) {1,9}(?=\^)|(?<=\d)/-(?!\d)|~~[^~\n]{1,200}~~"), ""),
+    (lazy_pattern(r"(?<!\w)__(?=\S)([^\n_]{1,200})(?<=\S)__(?!\w)"), r"**\1**"),
+    (lazy_pattern(r"(?<!\w)_(?=\S)([^\n_]{1,200})(?<=\S)_(?!\w)"), r"*\1*"),
 ]
 
 _SCALES = {
@@ -155,7 +156,7 @@ _SCALES = {
 _SCALE_NAMES = "|".join(f"(?P<scale{power}>{names})" for power, names in enumerate(_SCALES))
 _LETTERS = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9}
 _MONTH = r"(?-i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     rf"""
     (?P<skipped>
         (?<![\w.]) (?:
@@ -199,7 +200,7 @@ _NUMBER = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_LIST_MARKER = re.compile(
+_LIST_MARKER = lazy_pattern(
     r"^[ \t>*#-]{0,20}\(?(?P<marker>\d{1,2})[.)](?=[ \t*]{1,9}(?P<alone>[$€£-]{0,2}\d[\d.,]*[ \t]*$)?\S?)", re.MULTILINE
 )
 _MAX_DIGITS = 400  # of a number, whether written out or by an exponent
@@ -257,9 +258,9 @@ def _scale(found: re.Match[str]) -> int:
     return next((by for power, by in enumerate(_SCALES.values()) if found[f"scale{power}"]), 1)
 
 
-_DECIMAL_COMMA = re.compile(r"(?<![\d,.(\[])\d+,\d{1,2}(?!\d|,\d)|\d\.\d{3},\d|\d\.\d{3}\s?(?:€|Euro\b)|R\$\s?\d")
-_DECIMAL_POINT = re.compile(r"(?<![\d,.])\d+\.(?:\d{1,2}|\d{4,})(?!\d|[.,]\d)|\d,\d{3}\.\d|\d,\d{2,3},\d{3}")
-_OF_COMMA_LANGUAGES = re.compile(
+_DECIMAL_COMMA = lazy_pattern(r"(?<![\d,.(\[])\d+,\d{1,2}(?!\d|,\d)|\d\.\d{3},\d|\d\.\d{3}\s?(?:€|Euro\b)|R\$\s?\d")
+_DECIMAL_POINT = lazy_pattern(r"(?<![\d,.])\d+\.(?:\d{1,2}|\d{4,})(?!\d|[.,]\d)|\d,\d{3}\.\d|\d,\d{2,3},\d{3}")
+_OF_COMMA_LANGUAGES = lazy_pattern(
     r"\b(?:und|ist|sind|betragen|kosten|kostet|werden|wurden|wir|nicht|für|haben|verdient|insgesamt|nous|avons|coûte|sont|cuesta|cuestan|tiene"
     r"|custa|custam|temos|abbiamo|costano|beträgt|antwort|ergebnis|insgesamt|est|réponse|donc|respuesta|resultado"
     r"|tanto|resposta|total é"
@@ -280,7 +281,7 @@ def writes_decimal_commas(text: str) -> bool:
 
 
 # Words that no text in English has.
-_SURELY_COMMA = re.compile(
+_SURELY_COMMA = lazy_pattern(
     r"\b(?:lösung|lautet|ergibt|beträgt|gleichung|wir|und|réponse|donc|nous|équation|égale|respuesta|ecuación|entonces|resposta|equação"
     r"|então|risposta|equazione|quindi|allora|ответ|уравнение)\b",
     re.IGNORECASE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from themis.core.patterns import lazy_pattern
+
 # An answer has few words; what has more is a sentence about something.
 _ANSWER_WORDS = 8
 
@@ -39,12 +41,12 @@ def find_predicate(sentence: str) -> str | None:
     return _find_doer_or_thing(sentence)
 
 
-_LIKELY = re.compile(
+_LIKELY = lazy_pattern(
     r"\A(?:most likely|very likely|most probably|probably|likely|possibly|originally|usually) (?=[a-z]+(?:ed|en|wn) )"
 )
 # "is called a metaphor": the word that was asked for.
-_TERMED = re.compile(r"\b(?:called|known as|named|termed)\s*\Z")
-_ARTICLE = re.compile(r"\Aan? (?=[a-z])")
+_TERMED = lazy_pattern(r"\b(?:called|known as|named|termed)\s*\Z")
+_ARTICLE = lazy_pattern(r"\Aan? (?=[a-z])")
 
 
 def strip_participle(said: str) -> str:
@@ -58,9 +60,9 @@ def strip_participle(said: str) -> str:
     return _WHEN.sub("", said) if done.group().rstrip().endswith((" by", " par", " por", " door")) else said
 
 
-_AND_DONE = re.compile(r"\s+and (?:(?:later|then|first|was|is) )?(?:[a-z]+(?:ed|en|wn)|was|is)\b.*\Z")
+_AND_DONE = lazy_pattern(r"\s+and (?:(?:later|then|first|was|is) )?(?:[a-z]+(?:ed|en|wn)|was|is)\b.*\Z")
 # "am 3. März 1954 geboren", "née en 1934 à Rome"
-_DATED = re.compile(
+_DATED = lazy_pattern(
     r"\A(?:(?:born|née?|nacid[oa]|nat[oa]|geboren) )?(?:am|on|le|el|em|il|en|in|im Jahr) (?P<said>(?:\d{1,2}(?:\."
     r"|er)? (?:de )?[^\W\d]+ (?:de )?)?\d{4})\b.*\Z"
 )
@@ -77,7 +79,7 @@ def _find_doer_or_thing(sentence: str) -> str | None:
     return thing if 0 < len(thing.split()) <= _ANSWER_WORDS else None
 
 
-_DID = re.compile(
+_DID = lazy_pattern(
     r"(?P<doer>(?:[\w'’.-]+ ){0,3}?[\w'’.-]+) (?:(?:first|originally|also|then|finally) )?(?:wrote|won|stole"
     r"|painted|invented|discovered|founded|composed"
     r"|directed|designed|built|created|wore|carried|drank|plays|played|likes|prefers|chose|brought|caught|lost|owns|scored|sang|studied|teaches"
@@ -92,24 +94,24 @@ def is_sentence(text: str) -> bool:
 
 
 # "It was in 1991 that ...", "C'est Victor Hugo qui ..."
-_CLEFT = re.compile(
+_CLEFT = lazy_pattern(
     r"(?:it (?:was|is)|c['’](?:est|était)|es (?:war|ist)|fue|foi|è stat[oa])\s+(?:(?:in|on|at|en|im) )?"
     r"(?P<said>[^,\n]{1,60}?),?\s+(?:who|that|qui|der|die|das|quien|que|quem|che)\s+\S",
     re.IGNORECASE,
 )
 # "Il s'agit probablement d'Albert Camus"
-_CONCERNS = re.compile(
+_CONCERNS = lazy_pattern(
     r"(?:il s['’]agit (?:\w+ ){0,2}?d(?:e |['’]|u |es )|se trata (?:\w+ ){0,2}?(?:de |del )"
     r"|es handelt sich (?:\w+ ){0,2}?um )(?P<said>[^,.\n]{1,60})[.]?",
     re.IGNORECASE,
 )
 # "22 eggs are left"
-_LEFT = re.compile(
+_LEFT = lazy_pattern(
     r"(?P<said>[$€£]?\d[\d,.]*(?: [^\W\d_]+){0,3}?) (?:are|is|were|was|will be|remain) (?:still )?(?:left"
     r"|remaining|missing|needed|required|left over)?[.!]?(?<=[a-z.!])",
 )
 # "the red box is the heaviest": who is the most of something is asked for.
-_MOST = re.compile(
+_MOST = lazy_pattern(
     r"(?P<said>(?:[Tt]he )?[\w' -]{1,40}?) (?:is|was|has|are|must be|came|finished) "
     r"(?:the (?![a-z]*(?:forest|nest|guest|chest|west|vest|rest|test|quest|priest|pest)\b)[a-z]{2,}est"
     r"|(?:the )?(?:(?:most|least)(?! (?:likely|probably|commonly|often)\b)|fewest|first|last|second|third|fourth|fifth"
@@ -120,9 +122,9 @@ _MOST = re.compile(
     r"|[\"“*]{0,2}(?P<who>(?:[Tt]he )?[\w' -]{1,40}?)[\"”*]{0,2} (?:won|wins|lost|did it|wrote it|was first"
     r"|came (?:out )?first)[.!]?"
 )
-_NAMED_TERM = re.compile(r"\s(?:is|are|be|lautet|est|es|é|è|gives?|gets?)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
+_NAMED_TERM = lazy_pattern(r"\s(?:is|are|be|lautet|est|es|é|è|gives?|gets?)\s+(?:[a-z]|[a-z]\([a-z]\))\Z")
 # "was signed in 1848", "was written by Jane Austen"
-_DONE_BY = re.compile(
+_DONE_BY = lazy_pattern(
     r"\A[a-z]{2,}(?:ed|en|wn|rn|un|lt|ld|de|id|ght|ng|nd|nt|pt|ut|et|kt|ft|cht) (?:in|by|on|at|to"
     r"|from(?! [A-Z\d]\S* to)|after|near|as|with|door|von)\s+(?=\S)"
     r"|\A[a-z]+(?:ed|en) under (?:the )?(?=[A-Z])|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]+(?:[tsdh][oae]s?|ée?s?"
@@ -132,20 +134,20 @@ _DONE_BY = re.compile(
     r"|\Aset in (?=[A-Z])|\Adue (?:on|by|at)\s+(?=\S)|\A(?:available|located|situated|found) (?:at|in|on|from|under)\s+(?=\S)"
     r"|\A(?:(?:stat[oa]|été|sido) )?[a-zéèà]{2,}(?:[tsd][oa]|ée?|ite?) (?:da|par|por)\s+(?=\S)"
 )
-_COPULA = re.compile(
+_COPULA = lazy_pattern(
     r"(?:is|are|was|were|(?:will|would|must|should) be|becomes?|turns? out to be|ist|sind|est|sont|es|son|é|são|è"
     r"|sono)\b(?! left)",
     re.IGNORECASE,
 )
 # "has the formula H2SO4"
-_CALLED = re.compile(
+_CALLED = lazy_pattern(
     r"\A(?:the|an?) (?:[a-z]+ )?(?:formula|symbol|number|name|code|word|letter|term|title|abbreviation|password"
     r"|year) (?=[\"“$A-Z\d][^\s]*\Z)"
 )
 # "the meeting is on Wednesday", "the painting is by Artemisia Gentileschi"
-_AT_A_NAME = re.compile(r"\A(?:in|on|at|by|from(?! \S+(?: \S+)? to\b)) (?=[*\"“]?[A-Z\d])")
-_WHEN = re.compile(r"(?<=\w)\s+(?:in|on|during|after|before|around|between|for|at)\s.*\Z")
-_DESCRIBES = re.compile(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
+_AT_A_NAME = lazy_pattern(r"\A(?:in|on|at|by|from(?! \S+(?: \S+)? to\b)) (?=[*\"“]?[A-Z\d])")
+_WHEN = lazy_pattern(r"(?<=\w)\s+(?:in|on|during|after|before|around|between|for|at)\s.*\Z")
+_DESCRIBES = lazy_pattern(r"(?:the|an?|not|no longer|that|also|often|known|called|very|so|too|correct|right)\b")
 
 
 def _is_name(subject: str) -> bool:
@@ -174,7 +176,7 @@ def end_of_opening(sentence: str) -> int:
     return setting.end() if setting else end
 
 
-_SETTING = re.compile(
+_SETTING = lazy_pattern(
     r"(?:[a-z]+ing\b(?=[^,.\n]{1,80},\s+we)|according to|based on|of|among|out of|since|because|when|in|after|from"
     r"|for|at|on|by|with|given|as|during"
     r"|if)\s[^,.\n]{1,80},\s+(?=(?:the"
@@ -189,8 +191,8 @@ _CONCLUDING = (
     r"|daher|also|somit|folglich|insgesamt|donc|ainsi|au total|por lo tanto|así que|en total|portanto|logo|no total|quindi"
     r"|dunque|in totale|следовательно|значит|итак|таким образом|因此|所以|よって|したがって|따라서|إذن|अतः|इसलिए"
 )
-CONCLUDES = re.compile(rf"[^\w$\\]*(?:{_CONCLUDING})(?!\w)", re.IGNORECASE)
-_OPENS = re.compile(
+CONCLUDES = lazy_pattern(rf"[^\w$\\]*(?:{_CONCLUDING})(?!\w)", re.IGNORECASE)
+_OPENS = lazy_pattern(
     rf"(?:[^\w$\\]*(?:{_CONCLUDING}|and|then|we (?:conclude|find|see)(?: that)?"
     r"|(?:if I (?:remember|recall)(?: \w+)?|I (?:think|believe|guess|suppose)|as far as I (?:know|remember"
     r"|recall)|to my knowledge"
@@ -199,13 +201,13 @@ _OPENS = re.compile(
     rf"|in this case)(?!\w)[\s,:，]*){{0,3}}",
     re.IGNORECASE,
 )
-_SUBJECT = re.compile(
+_SUBJECT = lazy_pattern(
     r"(?:the|an?|our|my|his|her|their|its|your|there|it|this|that|these|those|we|he|she|they|you|each|every|one"
     r"|both|all|in|after|at"
     r"|der|die|das|es|eine?|les?|la|l'|il|elle|el|los|las|os?|as|i|gli|lo|[A-ZÀ-ÞА-ЯЁ][\w'-]*|[a-z](?= equals ))(?![\w-])|\$"
     r"|\\\(|[\"“](?=[^\"“”]{1,60}[\"”] \w)",
 )
-_VERB = re.compile(
+_VERB = lazy_pattern(
     r"(?<=\s)(?:(?:takes|took) place(?: in| on| at)?|(?:is|are|was|were) left with|is|are|was|were|will be|would be"
     r"|must be|should be|(?:has|have|had) to be|equals?|has|have"
     r"|had|makes?|made|gets?|got|needs?|costs?"
@@ -237,7 +239,7 @@ def take_result(answer: str) -> str:
     return answer.rpartition("=")[2].strip() if equals and _WORKING.fullmatch(working.strip()) else answer
 
 
-_WORKING = re.compile(
+_WORKING = lazy_pattern(
     r"[\d\s+\-−*/×÷·^().,%$€£]*[+\-−*/×÷·^][\d\s+\-−*/×÷·^().,%$€£]*|[^\W\d_]{3,}(?: [^\W\d_]+){0,4}"
     r"|(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*\\[a-zA-Z]+(?:\\[a-zA-Z]+|[\d\s+\-−*/×÷·^().,%${}!])*"
 )
@@ -249,7 +251,7 @@ def cut_after_quantity(said: str) -> str:
     return found.group() if found else said
 
 
-_QUANTITY_FIRST = re.compile(
+_QUANTITY_FIRST = lazy_pattern(
     r"\d{1,2}(?::\d\d)?\s?[ap]\.?m\.?(?=\s(?:in|on|at)\s)|\d{1,2}:\d\d(?=\s(?:in(?! the (?:morning|afternoon"
     r"|evening)\b)|on|at)\s)"
     r"|[$€£]?\d[\d,.]*(?:\s(?!(?:and|or|to|out|am|pm)\b)(?:°[CF]|[^\W\d_]+[²³]?)){1,3}?(?=\s(?:at|in|on|for|than|after|before|from|left|remaining"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from themis.core.patterns import lazy_pattern
+
 # Remarks stand at the end, and few of them.
 _LOOKED_AT = 20_000
 _MOST_REMARKS = 12
@@ -49,20 +51,20 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[*_\"'”)\]$]{0,4}\s+(?=\S)|\n+|(?<=[。！？।])(?=.)")
-_ALWAYS_ABBREVIATED = re.compile(
+_SENTENCE_END = lazy_pattern(r"(?<=[.!?])[*_\"'”)\]$]{0,4}\s+(?=\S)|\n+|(?<=[。！？।])(?=.)")
+_ALWAYS_ABBREVIATED = lazy_pattern(
     r"(?:^|[\s(*_\"'“])(?:St|Mt|Mr|Mrs|Ms|Mx|Dr|Prof|vs|Ft|Lt|Col|Gen|Sen|Rep|Rev|Gov|Capt|Sgt|Maj|Hon|Pres|approx|ca|cf"
     r"|Fig|Eq|Sec|Vol|Dept|e\.g|i\.e|z\.B|d\.h|Nr|Sra?|Mme|Mlle|[A-Z]|(?:[A-Z]\.\s?)+[A-Z])$"
 )
 # These may stand last in a sentence as well: a capital after them begins the next.
-_PERHAPS_ABBREVIATED = re.compile(r"(?:^|[\s(*_\"'“\d])(?:No|Jr|Sr|Inc|Ltd|Co|etc|Ave|Op|[ap]\.m)$", re.IGNORECASE)
-_NEXT_BEGINS = re.compile(
+_PERHAPS_ABBREVIATED = lazy_pattern(r"(?:^|[\s(*_\"'“\d])(?:No|Jr|Sr|Inc|Ltd|Co|etc|Ave|Op|[ap]\.m)$", re.IGNORECASE)
+_NEXT_BEGINS = lazy_pattern(
     r"[*_\"'“(]{0,3}(?:The|It|This|That|He|She|They|We|You|I|There|So|In|At|Would|Do|Let|If|A|An|And|But|Is|Are)\b"
 )
 # "vitamin C. It", "plan B. So": a letter that ends a sentence.
-_ONE_LETTER = re.compile(r"(?<![.\w])[A-Z]$")
+_ONE_LETTER = lazy_pattern(r"(?<![.\w])[A-Z]$")
 # "am 9. November 1989"
-_ORDINAL = re.compile(
+_ORDINAL = lazy_pattern(
     r"(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert|Platz|Klasse|Stock|Runde)"
 )
 
@@ -81,15 +83,15 @@ def _is_remark(sentence: str) -> bool:
     return _REMARK.match(sentence) is not None or _FOOTNOTE.match(sentence) is not None
 
 
-_BRACKETED = re.compile(r"[*_]{0,2}[(\[（](?![\[(])[^()\[\]\n]{12,}[)\]）][*_]{0,2}[.!]?")
-_FOOTNOTE = re.compile(r"\[\d{1,2}\]:?\s+\w|[¹²³†‡]\s?\w|\*\s?As of\b|\\\*\s?\w")
-_BRACKETED_PARAGRAPH = re.compile(
+_BRACKETED = lazy_pattern(r"[*_]{0,2}[(\[（](?![\[(])[^()\[\]\n]{12,}[)\]）][*_]{0,2}[.!]?")
+_FOOTNOTE = lazy_pattern(r"\[\d{1,2}\]:?\s+\w|[¹²³†‡]\s?\w|\*\s?As of\b|\\\*\s?\w")
+_BRACKETED_PARAGRAPH = lazy_pattern(
     r"(?<=\S)\s*\n\s*\n[*_]{0,2}\((?=[A-Z])[^()\n]{12,}(?:\([^()\n]*\)[^()\n]*)*\)[*_]{0,2}\s*\Z"
 )
 # A title, or words that are quoted, may end in a question mark.
-_QUOTED_LAST = re.compile(r"[\"“«][^\"“”«»\n]{1,80}\?[\"”»]|\*[A-Z][^*\n]{1,80}\?\*\Z")
+_QUOTED_LAST = lazy_pattern(r"[\"“«][^\"“”«»\n]{1,80}\?[\"”»]|\*[A-Z][^*\n]{1,80}\?\*\Z")
 _OPENS = r"[^\w$\\]*"
-_REMARK = re.compile(
+_REMARK = lazy_pattern(
     _OPENS + r"(?:(?:just )?let me know|feel free|(?:i )?hope (?:this|that|it)"
     r"|happy to (?:help|explain|show)|i(?:'d| would|['’]ll| will)? be happy"
     r"|i can (?:also|show|explain|give|walk|split|list|provide)|if you(?:['’]d| would|['’]re| are)? (?:like|want"
@@ -119,14 +121,14 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 # What a heading or a label sets apart to the end of the reply.
-_REMARK_HEADING = re.compile(
+_REMARK_HEADING = lazy_pattern(
     r"^[ \t]*(?:#{1,6}[ \t]+|[*_]{2})(?:why(?: this works)?|notes?|sources?|references?|remarks?|verification"
     r"|check|fun fact|see also"
     r"|further reading|additional (?:notes|information|context))\W{0,6}$",
     re.IGNORECASE | re.MULTILINE,
 )
 # A sentence that begins like this says nothing of the answer.
-FLUFF = re.compile(
+FLUFF = lazy_pattern(
     r"[^\w]*(?:let me|let us|let's|i hope|hope (?:this|that)|please|feel free|note|sure|great|good question|hmm+"
     r"|well|alright|ah|oh|interesting|okay"
     r"|ok|hi|hey|hello"

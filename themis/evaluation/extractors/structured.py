@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from themis.core.json_repair import find_json_values, parse_json
+from themis.core.patterns import lazy_pattern
 from themis.core.registry import nearest
 from themis.evaluation.extractors.code import find_code
 from themis.evaluation.extractors.exceptions import FieldExtractionError
@@ -65,16 +66,16 @@ def find_json_field(text: str, path: str) -> object:
 
 
 # What is only shown: the form of an answer, or what it should not be.
-_SHOWS = re.compile(
+_SHOWS = lazy_pattern(
     r"\b(?:for example|e\.g\.|such as|wrong|incorrect|not|format|schema|template|instead of|something like"
     r"|previously|originally|was|(?:it|that)['’]d be|would (?:be|have been))\b[^.\n{}\[\]]{0,40}$",
     re.IGNORECASE,
 )
 # JSON that was put into a text, without the text's own quotes.
-_ESCAPED_WHOLE = re.compile(r"\A\s*[\[{]\s*(?:\{\s*)?\\\"")
+_ESCAPED_WHOLE = lazy_pattern(r"\A\s*[\[{]\s*(?:\{\s*)?\\\"")
 # A reply that goes on where the prompt left off, after an opening brace.
-_CUT_OPEN = re.compile(r"\A\s*(?:```\w*\s*)?\"[^\"\n]{1,80}\"\s*:")
-_FENCE_OPENS = re.compile(r"\A\s*```\w*\s*")
+_CUT_OPEN = lazy_pattern(r"\A\s*(?:```\w*\s*)?\"[^\"\n]{1,80}\"\s*:")
+_FENCE_OPENS = lazy_pattern(r"\A\s*```\w*\s*")
 
 
 def _look_up(values: Sequence[object], path: str) -> object:
@@ -217,8 +218,8 @@ class XmlTagExtractor:
         return sorted(closed, key=lambda inside: inside.start), opened
 
 
-_CLOSES_ANOTHER = re.compile(r"(?:</[\w:.-]{1,40}\s?>\s*)+\Z")
-_CDATA = re.compile(r"<!\[CDATA\[.*\]\]>", re.DOTALL)
+_CLOSES_ANOTHER = lazy_pattern(r"(?:</[\w:.-]{1,40}\s?>\s*)+\Z")
+_CDATA = lazy_pattern(r"<!\[CDATA\[.*\]\]>", re.DOTALL)
 
 
 @dataclass(frozen=True)

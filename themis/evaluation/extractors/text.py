@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+from themis.core.patterns import lazy_pattern
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.resolve import resolve_extractor
 from themis.exceptions import ConfigurationError
@@ -166,8 +167,8 @@ _THINKING_MARK = (
     r"(?i:</?(?:{0})(?:\s[^<>]{{0,80}})?>|◁/?think▷|<\|(?:begin_of|start|end|end_of)_(?:thought|thinking)\|>)"
     r"|\[/?THINK\]"
 )
-_CHANNEL = re.compile(r"<\|channel\|>\s{0,9}(\w{1,40})[^<]{0,80}<\|message\|>")
-_END_OF_MESSAGE = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
+_CHANNEL = lazy_pattern(r"<\|channel\|>\s{0,9}(\w{1,40})[^<]{0,80}<\|message\|>")
+_END_OF_MESSAGE = lazy_pattern(r"<\|(?:end|return|start|channel|call)\|>")
 
 
 def _final_channel(text: str) -> str:
@@ -213,7 +214,7 @@ def find_next_turns(text: str) -> list[int]:
 
 # More turns than this are not tried: a reply whose first ones say nothing is no transcript.
 _TURNS = 3
-_NEXT_TURN = re.compile(
+_NEXT_TURN = lazy_pattern(
     r"^[ \t#*>]{0,9}(?:(?:next |new |follow-?up )?(?:question|problem|exercise|frage|pregunta|pergunta|domanda|вопрос|问题|問題"
     r"|질문|سؤال|प्रश्न)[ \t]{0,3}#?\d{0,3}|q\d{0,3}|user|human|instruction|input)[ \t]?\*{0,2}[:：]"
     r"|^#{2,4} (?:instruction|input|question|user)\b|<\|im_start\|>\s{0,3}user|<\|start_header_id\|>\s{0,3}user|<\|user\|>"
@@ -255,12 +256,12 @@ class ChainExtractor:
         return f"ChainExtractor({', '.join(map(repr, self.extractors))})"
 
 
-_REFUSAL = re.compile(
+_REFUSAL = lazy_pattern(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I (?:can(?:'t|not)|won't|will not|do not|don't) "
     r"(?:help|assist|answer|provide|comply|do that|feel comfortable)|as an AI\b|against my (?:guidelines|policy))",
     re.IGNORECASE,
 )
-_UNCERTAIN = re.compile(
+_UNCERTAIN = lazy_pattern(
     r"\b(?:I(?:'m| am) not (?:sure|certain)|I (?:don't|do not) know|cannot be determined|not enough information)\b",
     re.IGNORECASE,
 )

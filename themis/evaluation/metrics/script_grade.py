@@ -32,6 +32,8 @@ class ScriptGrade(Metric):
         output = (metadata or {}).get("model_output")
         raw = output.raw if isinstance(output, ModelOutput) else None
         grade = raw.get("grade") if isinstance(raw, Mapping) else None
+        if isinstance(output, ModelOutput) and output.stopped_by:
+            raise MetricError(f"the script was not played to its end: stopped by {output.stopped_by}")
         if not isinstance(grade, Mapping):
             raise MetricError(f"{self.name} needs a script: evaluate(..., script=function) or --script FILE.py:NAME")
         if grade.get("score") is None:

@@ -14,6 +14,12 @@ from themis.experiment.export.samples import Sample, join_samples
 
 __all__ = ["make_frame"]
 
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("item_id", "prompt", "answer", "reference", "error"), str),
+    **dict.fromkeys(("prompt_tokens", "completion_tokens"), int),
+    **dict.fromkeys(("cost_usd", "seconds"), float),
+}
+
 
 def make_frame(report: ExperimentReport, library: str = "pandas", *, attempts: bool = False) -> DataFrame:
     """One row a sample, or one an attempt: what was asked, answered and expected, scores, errors, measurements, row fields.
@@ -31,12 +37,14 @@ def make_frame(report: ExperimentReport, library: str = "pandas", *, attempts: b
     samples = join_samples(report)
     entries = [one for sample in samples for one in (_split(sample) if attempts else [_whole(sample)])]
     columns: dict[str, list[object]] = {}
-    for name, read in _readers(list(report.evaluation_report.metrics), attempts=attempts).items():
+    metrics = list(report.evaluation_report.metrics)
+    for name, read in _readers(metrics, attempts=attempts).items():
         columns[name] = [read(entry) for entry in entries]
     for name in dict.fromkeys(name for entry in entries for name in entry.fields):
         # A row may have a field named as one of ours.
         columns[f"row:{name}" if name in columns else name] = [entry.fields.get(name) for entry in entries]
-    return build_frame({name: _unify(values) for name, values in columns.items()}, library)
+    kinds = {**_KINDS, **dict.fromkeys(metrics, float)}
+    return build_frame({name: _unify(values) for name, values in columns.items()}, library, kinds=kinds)
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,8 @@ class PatientEndpoint:
             # It has ended by itself meanwhile.
             logger.info("%s cannot be cancelled: %s", batch.named, error)
 
-    async def fetch(self, batch: Batch, status: BatchStatus, path: Path) -> None:
-        """Writes the results to a file; none where the provider keeps them no longer."""
+    async def fetch(self, batch: Batch, status: BatchStatus, path: Path) -> bool:
+        """Writes the results to a file; False where the provider keeps them no longer."""
 
         async def fetch() -> None:
             with create_file(path) as file:
@@ -166,6 +166,8 @@ class PatientEndpoint:
             if error.status not in _GONE:
                 raise
             logger.warning("the results of %s are gone, and its items are asked again: %s", batch.named, error)
+            return False
+        return True
 
     async def _ask(self, call: Callable[[], Awaitable[T]]) -> T:
         backoff = self.make_backoff()

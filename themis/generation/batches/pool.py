@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 _MANY = 1_000
 # In so many batches an item may be; then it is asked singly.
 _MOST_BATCHES = 3
+# So often results are read, where fewer come than the provider says there are.
+_MOST_FETCHES = 5
 # Of a batch that has failed as a whole, when that has been put right.
 _SENT_AGAIN = "Going on with the run sends its items again"
 # Items whose tasks are in memory at once.
@@ -375,7 +377,7 @@ class BatchPool:
         work.stage = _Stage.READING
         path = Path(self._files.name, batch.token)
         # To a file first: storing may take longer than a connection lasts.
-        await self._provider.fetch(batch, status, path)
+        await self._fetch(batch, status, path)
         for lines in _read_lines(path):
             await self._read(work, lines)
         _remove(path)
@@ -388,6 +390,33 @@ class BatchPool:
         elif not self._is_withdrawn:
             await self._ask_again(work)
         work.left, work.stage = [], _Stage.READ
+
+    async def _fetch(self, batch: Batch, status: BatchStatus, path: Path) -> None:
+        """Writes the results to a file, again where there are fewer than the provider says: what lacks one is paid for twice."""
+        backoff = self._provider.make_backoff()
+        for _ in range(_MOST_FETCHES):
+            is_kept = await self._provider.fetch(batch, status, path)
+            named, unreadable = self._count_results(batch, path) if is_kept else (0, 0)
+            if not is_kept or named >= status.done or self._settings.cancels:
+                return
+            logger.warning("%s has %s results, and %s were read: read again", batch.named, status.done, named)
+            await backoff.wait()
+        if unreadable:
+            raise ProviderError(
+                f"{batch.provider} says that {status.done:,} items of {batch.named} are dealt with, and {named:,} results can "
+                "be read. Going on with the run reads them again; with --cancel-batches (cancel_batches=True) what can be "
+                "read is kept, and the rest asked again later"
+            )
+
+    def _count_results(self, batch: Batch, path: Path) -> tuple[int, int]:
+        """Items of the batch with a result, and lines that are none."""
+        names, unreadable = set[str](), 0
+        for line in itertools.chain.from_iterable(_read_lines(path)):
+            if (result := self._endpoint.read_result(line)) is None:
+                unreadable += 1
+            elif result.name.startswith(f"{batch.token}-"):
+                names.add(result.name)
+        return len(names), unreadable
 
     async def _read(self, work: _Work, lines: Sequence[bytes]) -> None:
         """Gives out the replies in some lines, keeps back what is to be asked again."""

@@ -39,6 +39,13 @@ _HERE = "themis.generation.providers"
 _ANY_ENDPOINT = "openai_compatible"
 # What a provider's name alone means, of those that have a model for everything.
 _USUAL_MODELS = {"fake": "fake-math-llm"}
+# What promptfoo puts between a provider and its model.
+_PROMPTFOO_KINDS = {
+    "anthropic": ("completion", "messages"),
+    "azure": ("chat", "completion", "responses"),
+    "ollama": ("chat", "completion"),
+    "openai": ("chat", "completion", "responses"),
+}
 
 _BUILTIN = {
     "agent": "themis.memory.agents.subject:AgentSubject",
@@ -96,6 +103,12 @@ def parse_model(text: str, options: Mapping[str, object] | None = None) -> Model
             raise ProviderError(
                 "an address is stored and shown, so it holds no password: give the option api_key=..., or "
                 'headers={"Authorization": "${NAME}"} with the name of an environment variable'
+            )
+        kind, is_promptfoo, named = rest.partition(":")
+        if separator == ":" and is_promptfoo and named and kind in _PROMPTFOO_KINDS.get(provider, ()):
+            raise ProviderError(
+                f"{text!r} is written as in promptfoo: here it is '{provider}/{named}', or '{provider}/{rest}' if that is the "
+                "model's own name"
             )
         return ModelSpec(identifier=rest, provider=provider)
     if provider in _USUAL_MODELS and not separator:

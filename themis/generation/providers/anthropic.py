@@ -7,23 +7,21 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, SamplingConfig, ToolCall
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, ToolCall
 from themis.core.messages import PROVIDER_DATA
-from themis.exceptions import ProviderCallError, ProviderError
+from themis.exceptions import ProviderError
 from themis.generation.batches.anthropic import AnthropicBatches
-from themis.generation.batches.endpoint import SingleCalls
 from themis.generation.providers.chat import (
     attachments_of,
     check_messages,
-    field_names,
     make_usage,
     put_system_first,
-    request_body,
     system_prompt_of,
     token_count,
 )
-from themis.generation.providers.http import HttpProvider, Reply, quota_headers, read_quota
-from themis.generation.providers.parameters import ProviderParameters, Wishes, advise, read_body
+from themis.generation.providers.chat_over_http import ChatEndpoint
+from themis.generation.providers.http import Reply, quota_headers, read_quota
+from themis.generation.providers.parameters import Wishes
 from themis.generation.providers.prompt_cache import CacheMarks
 from themis.generation.providers.reasoning import FORMS, Wanted
 from themis.generation.providers.wire import read_tools, to_anthropic, write_anthropic_choice, write_anthropic_tools
@@ -32,13 +30,13 @@ _PATH = "/v1/messages"
 _QUOTA = quota_headers("anthropic-ratelimit-{of}-{what}")
 
 
-class Anthropic(HttpProvider):
+class Anthropic(ChatEndpoint):
     """One request to the messages API for each task.
 
     The API wants an upper limit: a task without one (negative `max_tokens`) is sent with `unlimited_max_tokens`. What a model
-    refuses is known by its family, or learnt; `omit` names fields that are not to be sent whatever is known. `prompt_cache` marks
-    the system prompt, the tools and the last message to be cached, for five minutes or `"1h"`; None marks the first two, where a
-    run has so many calls that it saves money.
+    refuses (each of them a `seed`) is known by its family, or learnt; `omit` names fields that are not to be sent whatever is
+    known. `prompt_cache` marks the system prompt, the tools and the last message to be cached, for five minutes or `"1h"`; None
+    marks the first two, where a run has so many calls that it saves money.
     """
 
     def __init__(
@@ -57,6 +55,7 @@ class Anthropic(HttpProvider):
         verify: bool = True,
         max_response_bytes: int = 64 * 2**20,
         system_prompt: str | None = None,
+        seed: int | None = None,
         stop: str | Sequence[str] | None = None,
         unlimited_max_tokens: int = 8192,
         reasoning_effort: str | None = None,
@@ -88,18 +87,14 @@ class Anthropic(HttpProvider):
             system_prompt=system_prompt,
         )
         self._unlimited_max_tokens = unlimited_max_tokens
-        self._omit = field_names(omit)
         self._stop = [stop] if isinstance(stop, str) else None if stop is None else list(stop)
-        self._extra_body = dict(extra_body or {})
         wishes = Wishes(
             reasoning=Wanted(effort=reasoning_effort, budget_tokens=thinking_budget),
             is_strict=strict_parameters,
             asked=asked_parameters,
-            untouchable=self._extra_body,
+            untouchable=extra_body or (),
         )
-        self._parameters = ProviderParameters("anthropic", FORMS["anthropic"], wishes)
-        # What was sent beside messages and tools, and what was not, or not as it was meant, and why.
-        self.sent_parameters, self.left_out = self._parameters.sent, self._parameters.left_out
+        self.prepare_chat("anthropic", FORMS["anthropic"], wishes, seed=seed, extra_body=extra_body, omit=omit)
         self._cache = CacheMarks(prompt_cache)
 
     def set_concurrency(self, calls: int) -> None:
@@ -110,43 +105,9 @@ class Anthropic(HttpProvider):
         """How many calls a run will make, from which follows whether caching pays."""
         self._cache.expected_calls = calls
 
-    def check_sampling(self, model: str, sampling: SamplingConfig) -> None:
-        """Raises where `strict_parameters` are asked for and the model is known not to take one."""
-        self._parameters.check(model, sampling)
-
-    def added_tokens(self, model: str) -> int:
-        """By how many tokens an answer may be longer than `max_tokens`."""
-        return self._parameters.of(model).added_tokens
-
-    async def execute(self, task: GenerationTask) -> GenerationRecord:
-        body = self._body(task)
-        try:
-            reply = await self._post(body)
-        except ProviderCallError as error:
-            reply = await self._parameters.ask_again(
-                error,
-                body,
-                model=task.model.identifier,
-                make=lambda: self._body(task),
-                post=self._post,
-                read=read_body,
-            )
-        return self._read_reply(task, reply)
-
     def open_batches(self) -> AnthropicBatches:
         """How its batches are sent and read."""
-        return AnthropicBatches(
-            SingleCalls(
-                label="Anthropic" if self._url.host == "api.anthropic.com" else self._url.authority,
-                url=self._url,
-                address=self.address,
-                send=self._send,
-                download=self._download,
-                write=self._body,
-                read=lambda task, body: self._read_reply(task, Reply(body, {})),
-                refuse=lambda status, body: advise(self._refused(status, {}, body)),
-            )
-        )
+        return AnthropicBatches(self._single_calls("Anthropic", "api.anthropic.com"))
 
     def _read_reply(self, task: GenerationTask, reply: Reply) -> GenerationRecord:
         answer = self._decode(reply.body, _Answer, "a message")
@@ -159,7 +120,6 @@ class Anthropic(HttpProvider):
 
     def _body(self, task: GenerationTask) -> bytes:
         sampling, model = task.sampling, task.model.identifier
-        known = self._parameters.models.get(model) or self._parameters.of(model)
         fields = self._say(task)
         fields["model"] = model
         fields["max_tokens"] = sampling.max_tokens if sampling.max_tokens >= 0 else self._unlimited_max_tokens
@@ -168,15 +128,9 @@ class Anthropic(HttpProvider):
             fields["top_p"] = sampling.top_p
         if stop := self._stop or sampling.stop:
             fields["stop_sequences"] = list(stop)
-        if not known.is_plain:
-            known.fit(fields)
-        if self._extra_body:
-            fields.update(self._extra_body)
-        for name in self._omit:
-            fields.pop(name, None)
-        if not known.is_noted:
-            known.note(fields)
-        return request_body(task, fields)
+        if self._seed is not None:
+            fields["seed"] = self._seed  # no model of theirs takes one: that is said
+        return self._finish_body(task, fields, self._known_of(model))
 
     def _say(self, task: GenerationTask) -> dict[str, object]:
         """The fields that hold what is said: the messages, the system's, and tools."""

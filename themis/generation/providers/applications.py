@@ -6,7 +6,7 @@ import json
 import queue
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
@@ -68,20 +68,32 @@ class HttpApplication(HttpProvider):
         self.is_local = is_local  # type: ignore[misc]
         self.most_cost_usd = most_cost_usd
         self._request = None if request is None else _Shape.read(request)
+        if self._request is not None:
+            self._request.refuse_unasked("request")
         self._path = None if response is None else _parse_path(response)
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        question = describe_question(task, self._system_prompt)
+        question = describe_question(task, self._system_prompt, with_contents=self._request is not None)
         asked = question if self._request is None else self._request.fill(question)
         reply = await self._post(request_body(task, asked))
         said = self._decode(reply.body, object, "JSON")
         try:
             output = read_answer(said if self._path is None else _follow(said, self._path))
-        except (ProviderCallError, LookupError, TypeError) as error:
-            raise self._failure(
-                f"{error}: {self._excerpt(reply.body)}", kind="invalid_response", retryable=False
-            ) from error
+        except (ProviderCallError, LookupError) as error:
+            raise self._no_answer(error, reply.body) from error
         return GenerationRecord(task, output, None)
+
+    def _no_answer(self, error: Exception, body: bytes) -> ProviderCallError:
+        """What came back is an error, or has its answer somewhere else."""
+        failed = isinstance(error, ProviderCallError) and error.kind == "server_error"
+        if not failed and (refusal := self._refused_in_body(body)):
+            return refusal
+        where = "" if failed or self._path else ", or the option response=, which says where that is"
+        return self._failure(
+            f"answered, but {error}{where}: {self._excerpt(body)}",
+            kind="server_error" if failed else "invalid_response",
+            retryable=failed,
+        )
 
 
 class _Shape(NamedTuple):
@@ -101,6 +113,21 @@ class _Shape(NamedTuple):
     def fill(self, question: Mapping[str, object]) -> Any:
         return _fill_shape(self.content, question)
 
+    def refuse_unasked(self, what: str) -> None:
+        """Raises where it would ask for something that no question has, or every row the same."""
+        used = dict.fromkeys(name for template in _templates_in(self.content) for name in template.fields)
+        if unknown := next((name for name in used if name not in _QUESTION), None):
+            raise ConfigurationError(
+                f"{what} names {{{unknown}}}, which no question has: there are "
+                f"{', '.join(f'{{{name}}}' for name in _QUESTION)}; a field of the row is {{row[{unknown}]}}, and braces that "
+                "are meant literally are doubled"
+            )
+        if not used.keys() & _ASKING:
+            raise ConfigurationError(
+                f"{what} has nothing of the question in it, so every row would be asked the same: write {{prompt}}, "
+                "{messages} or {row[FIELD]}, with single braces"
+            )
+
 
 def _compile_shape(value: object) -> object:
     if isinstance(value, Mapping):
@@ -108,6 +135,21 @@ def _compile_shape(value: object) -> object:
     if isinstance(value, list):
         return [_compile_shape(one) for one in value]
     return PromptTemplate("request", value, metadata={"as_written": True}) if isinstance(value, str) else value
+
+
+# What a question has (`describe_question`), and what of that differs from row to row.
+_QUESTION = (
+    *("prompt", "messages", "row", "item_id", "attempt", "sampling", "tools"),
+    *("message", "session", "turn", "type", "now", "presupplied"),
+)
+_ASKING = {"prompt", "messages", "message", "row", "item_id", "session"}
+
+
+def _templates_in(value: object) -> Iterator[PromptTemplate]:
+    if isinstance(value, PromptTemplate):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _templates_in(one)
 
 
 def _fill_shape(value: object, question: Mapping[str, object]) -> object:
@@ -139,6 +181,7 @@ def _follow(value: Any, path: Sequence[str | int]) -> object:
 
 # Arguments in which a question is to stand.
 _NAMES_QUESTION = re.compile(r"\{(?:prompt|message|messages|row(?:\[[^\]]+\])?|item_id|attempt)\}")
+_BARE_FIELD = re.compile(r"\{\w+\}")
 
 
 # --- a program ----------------------------------------------------------------------------------------------------------
@@ -167,6 +210,10 @@ class ProgramApplication(StatelessTaskExecutor):
     ) -> None:
         self._arguments = parse_command(model_identifier)
         self._filled = _Shape(_compile_shape(self._arguments)) if _NAMES_QUESTION.search(model_identifier) else None
+        if self._filled is not None:
+            self._filled.refuse_unasked("the command")
+        # A program may have such words of its own (`awk '{print}'`): only the row tells whether a field is meant.
+        self._bare = [] if self._filled else [word[1:-1] for word in self._arguments if _BARE_FIELD.fullmatch(word)]
         self._timeout_seconds = timeout_seconds
         self._system_prompt = system_prompt
         self.is_local = is_local  # type: ignore[misc]
@@ -177,27 +224,37 @@ class ProgramApplication(StatelessTaskExecutor):
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def execute(self, task: GenerationTask) -> GenerationRecord:
-        question = describe_question(task, self._system_prompt)
+        question = describe_question(task, self._system_prompt, with_contents=self._filled is not None)
         if self._filled is not None:
             words = [one if isinstance(one, str) else json.dumps(one) for one in self._filled.fill(question)]
             said = run_program(words, timeout_seconds=self._timeout_seconds, running=self._running)
             return GenerationRecord(task, ModelOutput(said), None)
+        if meant := next((name for name in self._bare if name in task.prompt.context), None):
+            raise ProviderCallError(
+                f"the command has {{{meant}}}, and a field of the row is written {{row[{meant}]}}",
+                kind="bad_request",
+                retryable=False,
+            )
         try:
             program = self._idle.get_nowait()
         except queue.Empty:
             program = JsonProcess(self._arguments, timeout_seconds=self._timeout_seconds)
         self._busy.add(program)
         try:
-            answered = program.ask(json.loads(request_body(task, question)))
+            output = read_answer(program.ask(json.loads(request_body(task, question))))
         except ProviderCallError as error:
             if error.kind != "invalid_response":
+                raise
+            # Whatever it wrote was not the answer, which may still come, and would be taken for the next.
+            program.kill()
+            if error.retryable is False:
                 raise
             hint = "; one that answers in plain text and ends is named with its question: command:./app {prompt}"
             raise ProviderCallError(f"{error}{hint}", kind=error.kind, retryable=False) from error
         finally:
             self._busy.discard(program)
             self._idle.put(program)
-        return GenerationRecord(task, read_answer(answered), None)
+        return GenerationRecord(task, output, None)
 
     def close(self) -> None:
         """Ends the programs: those that wait for a question, and those whose answer nobody waits for any longer."""

@@ -15,7 +15,8 @@ from themis.core.continuations import Likelihood, continuations_of, likelihood_o
 from themis.core.entities import GenerationRecord, GenerationTask
 from themis.exceptions import ProviderCallError
 from themis.generation.providers.chat import read_usage, request_body
-from themis.generation.providers.http import HttpProvider, Reply
+from themis.generation.providers.chat_over_http import ChatEndpoint
+from themis.generation.providers.http import Reply
 from themis.generation.providers.prompt_logprobs import (
     Echoed,
     EchoedChoice,
@@ -32,15 +33,12 @@ _TOO_FEW = "too_few_choices"
 _MAY_BE_THE_LIST = (400, 404, 413, 422, 500, 501)
 
 
-class TextCompletions(HttpProvider):
+class TextCompletions(ChatEndpoint):
     """A provider whose server completes texts beside chats; `prepare_scoring` says where."""
 
-    def prepare_scoring(
-        self, url: URL, *, beginning_of_text: str = "", extra_body: Mapping[str, object] | None = None
-    ) -> None:
+    def prepare_scoring(self, url: URL, *, beginning_of_text: str = "") -> None:
         self._texts_url = url
         self._beginning_of_text = beginning_of_text
-        self._extra_body = dict(extra_body or {})
         # Found out by asking: whether a request may hold several texts, and what llama.cpp's server is.
         self._takes_lists = True
         self._llamacpp: LlamaServer | None = None

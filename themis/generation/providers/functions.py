@@ -12,6 +12,7 @@ import contextlib
 import copy
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,8 +41,18 @@ from themis.interfaces import StatelessTaskExecutor
 # --- the question -------------------------------------------------------------------------------------------------------
 
 
-def describe_question(task: GenerationTask, system_prompt: str | None = None) -> dict[str, object]:
-    """Everything that is asked, in JSON's types. An agent that was written for memory runs finds its fields too."""
+def describe_question(
+    task: GenerationTask, system_prompt: str | None = None, *, with_contents: bool = True
+) -> dict[str, object]:
+    """Everything that is asked, in JSON's types. An agent that was written for memory runs finds its fields too.
+
+    Args:
+        task: What is asked.
+        system_prompt: What the system says, where the row does not say it.
+        with_contents: Whether images and files are in the row as they are in the messages, and not only their digests: for
+            whoever picks fields.
+    """
+    contents = attachments_of(task)
     messages = conversation_of(task, system_prompt)
     item_id = str(task.metadata.get("dataset_id", ""))
     attempt = attempt_index(task)
@@ -53,8 +64,12 @@ def describe_question(task: GenerationTask, system_prompt: str | None = None) ->
         "now": None,
         "presupplied": None,
         "prompt": task.prompt.text,
-        "messages": _inline(messages, attachments_of(task)),
-        "row": {name: value for name, value in task.prompt.context.items() if name != _reference_field(task)},
+        "messages": _inline(messages, contents),
+        "row": {
+            name: _inline_parts(value, contents) if with_contents and contents else value
+            for name, value in task.prompt.context.items()
+            if name != _reference_field(task)
+        },
         "item_id": item_id,
         "attempt": attempt,
         "sampling": {name: value for name, value in vars(task.sampling).items() if value not in (None, ())},
@@ -68,18 +83,15 @@ def _inline(messages: list[Message], contents: Mapping[str, bytes]) -> list[Mess
     """The messages with their images and files in them, for whoever has no store to find them in."""
     if not contents:
         return messages
-    inlined = []
-    for message in messages:
-        content = message.get("content")
-        if isinstance(content, list):
-            content = [
-                {**part, "data": base64.b64encode(contents[part["digest"]]).decode()}
-                if isinstance(part, dict) and part.get("digest") in contents
-                else part
-                for part in content
-            ]
-        inlined.append({**message, "content": content})
-    return inlined
+    return [{**message, "content": _inline_parts(message.get("content"), contents)} for message in messages]
+
+
+def _inline_parts(value: object, contents: Mapping[str, bytes]) -> object:
+    if isinstance(value, list):
+        return [_inline_parts(one, contents) for one in value]
+    if isinstance(value, dict) and (content := contents.get(str(value.get("digest")))) is not None:
+        return {**value, "data": base64.b64encode(content).decode()}
+    return value
 
 
 def _reference_field(task: GenerationTask) -> str | None:
@@ -90,6 +102,7 @@ def _reference_field(task: GenerationTask) -> str | None:
 # --- the answer ---------------------------------------------------------------------------------------------------------
 
 _TEXT_FIELDS = ("text", "reply", "answer", "output", "content", "response", "completion", "result")
+_REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _KNOWN = "a text, or a dict with `text`, or messages of which the assistant's last is the answer"
 
 
@@ -112,7 +125,7 @@ def read_answer(value: object) -> ModelOutput:
     if isinstance(value, str):
         return ModelOutput(value)
     if isinstance(value, bool | int | float):
-        return ModelOutput(json.dumps(value))
+        return ModelOutput(_write_text(value))
     try:
         if (
             isinstance(value, list | tuple)
@@ -140,29 +153,55 @@ def _to_fields(value: object) -> Mapping[str, object]:
 
 
 def _read_fields(answer: Mapping[str, object]) -> ModelOutput:
+    _refuse_error(answer.get("error"))
     said = next((name for name in _TEXT_FIELDS if isinstance(answer.get(name), str | int | float)), None)
     base = ModelOutput("")
     if isinstance(messages := answer.get("messages"), list) and messages:
         base = _read_messages_answer(messages)
-    elif said is None and isinstance(answer.get("content"), list):
-        base = ModelOutput(read_text(answer["content"]))
+    elif said is None and isinstance(content := answer.get("content"), list):
+        base = _read_message_answer({"role": "assistant", "content": content})
     elif said is None and not answer.get("tool_calls") and not answer.get("refusal"):
-        if answer.get("error"):
-            raise ProviderCallError(f"answered with an error: {str(answer['error'])[:500]}", kind="server_error")
         raise _no_answer(f"has the fields {', '.join(map(str, answer)) or 'none'}")
-    told = answer.get("usage")
-    usage = told if isinstance(told, Mapping) else answer
-    prompt, completion = token_count(usage.get("prompt_tokens")), token_count(usage.get("completion_tokens"))
-    cost = answer.get("cost_usd")
     given: dict[str, Any] = {
-        "text": None if said is None else str(answer[said]),
-        **{name: _as_text(answer.get(name)) for name in ("reasoning", "refusal", "finish_reason")},
+        "text": None if said is None else _write_text(answer[said]),
+        "reasoning": _as_text(next(filter(None, (answer.get(name) for name in _REASONING_FIELDS)), None)),
+        **{name: _as_text(answer.get(name)) for name in ("refusal", "finish_reason")},
         "logprobs": answer.get("logprobs"),
-        "usage": None if prompt is None and completion is None else make_usage(prompt, completion),
+        "usage": _read_usage(answer),
         "tool_calls": _read_calls(answer.get("tool_calls")),
-        "cost_usd": float(cost) if isinstance(cost, int | float) and cost >= 0 else None,
+        "cost_usd": _read_cost(answer.get("cost_usd")),
     }
-    return replace(base, **{name: value for name, value in given.items() if value is not None})
+    answered = replace(base, **{name: value for name, value in given.items() if value is not None})
+    # As of models: the words of a refusal are what was said.
+    return answered if answered.text else replace(answered, text=answered.refusal or "")
+
+
+def _refuse_error(told: object) -> None:
+    """An answer that says what went wrong is none, whatever words of regret stand beside that; a number is a measure."""
+    if told and (told is True or isinstance(told, str | Mapping | list)):
+        said = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False, default=str)
+        raise _fail(f"is an error: {said[:500]}", kind="server_error", retryable=True)
+
+
+def _read_cost(told: object) -> float | None:
+    """Dollars, which may be written as a text or be a decimal; an amount that nobody can add up is no answer."""
+    if told is None:
+        return None
+    try:
+        cost = float(str(told))
+    except ValueError:
+        cost = math.nan
+    if not 0 <= cost < math.inf:
+        raise _fail(
+            f"says cost_usd={str(told)[:50]!r}; expected a number of dollars, or nothing",
+            kind="invalid_response",
+            retryable=False,
+        )
+    return cost
+
+
+def _write_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _as_text(value: object) -> str | None:
@@ -187,13 +226,35 @@ def _read_messages_answer(given: Sequence[object]) -> ModelOutput:
     last = next((n for n in reversed(range(len(messages))) if messages[n]["role"] == "assistant"), None)
     if last is None:
         raise _no_answer("returned messages of which none is the assistant's")
-    answer: Message = messages[last]
+    return replace(_of_message(messages[last]), transcript=tuple(messages[: last + 1]) if last else ())
+
+
+def _read_message_answer(given: Message) -> ModelOutput:
+    return _of_message(read_messages([given])[-1])
+
+
+def _of_message(answer: Message) -> ModelOutput:
+    content = answer.get("content")
+    others = content if isinstance(content, list) else ()
+    refusal = answer.get("refusal") or None
     return ModelOutput(
-        read_text(answer.get("content")),
+        read_text(content) or (refusal if isinstance(refusal, str) else ""),
         reasoning=answer.get("reasoning"),
+        refusal=refusal,
         tool_calls=tuple(ToolCall(**call) for call in answer.get("tool_calls", ())),
-        transcript=tuple(messages[: last + 1]) if last else (),
+        parts=tuple(part for part in others if part.get("type") != "text"),
     )
+
+
+def _read_usage(answer: Mapping[str, object]) -> dict[str, object] | None:
+    """Under OpenAI's names of the counts or Anthropic's, in `usage` or beside the text."""
+    told = answer.get("usage")
+    usage = told if isinstance(told, Mapping) else answer
+    prompt, completion = (
+        next((count for name in names if (count := token_count(usage.get(name))) is not None), None)
+        for names in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
+    )
+    return None if prompt is None and completion is None else make_usage(prompt, completion)
 
 
 def _no_answer(what: str) -> ProviderCallError:
@@ -269,7 +330,7 @@ class PythonFunction(StatelessTaskExecutor):
                 question = question or describe_question(task)
                 given[parameter] = question.get(part, [])
             elif parameter in task.prompt.context and parameter != _reference_field(task):
-                given[parameter] = task.prompt.context[parameter]
+                given[parameter] = _inline_parts(task.prompt.context[parameter], attachments_of(task))
             elif otherwise:
                 question = question or describe_question(task)
                 given[parameter] = question[otherwise]

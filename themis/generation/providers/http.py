@@ -123,7 +123,7 @@ class HttpProvider(StatelessTaskExecutor):
                 payload = await self._read(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._broken(error, url) from error
-        if response.status != 200:
+        if response.status not in _ANSWERED:
             raise self._refused(response.status, response.headers, payload, url)
         if not payload.strip():
             raise self._failure("answered with an empty body", kind="empty_response", retryable=True)
@@ -283,11 +283,15 @@ class HttpProvider(StatelessTaskExecutor):
         )
 
 
+# Frameworks say of what a POST has made that it was created.
+_ANSWERED = (200, 201)
 _KINDS_BY_CODE = {
     "insufficient_quota": "quota_exceeded",
     "context_length_exceeded": "context_length",
     "exceed_context_size_error": "context_length",
     "content_filter": "content_filter",
+    "content_policy_violation": "content_filter",
+    "invalid_prompt": "content_filter",
     "model_not_found": "not_found",
     "overloaded_error": "overloaded",
 }

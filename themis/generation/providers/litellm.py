@@ -75,7 +75,7 @@ class LiteLLM(StatelessTaskExecutor):
 
     def check_sampling(self, model: str, sampling: SamplingConfig) -> None:
         """Raises where `strict_parameters` are asked for and the model is known not to take one."""
-        self._parameters.check(model, sampling)
+        self._parameters.check(model, sampling, self._seed)
 
     def added_tokens(self, model: str) -> int:
         """By how many tokens an answer may be longer than `max_tokens`."""

@@ -14,23 +14,20 @@ from typing import ClassVar, NoReturn, cast
 import msgspec
 from yarl import URL
 
-from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput, SamplingConfig
+from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.core.messages import Message
-from themis.exceptions import ProviderCallError, ProviderError
-from themis.generation.batches.endpoint import SingleCalls
+from themis.exceptions import ProviderError
 from themis.generation.batches.openai import OpenAIBatches
 from themis.generation.providers.chat import (
     Completion,
     completion_fields,
     constant_fields,
-    field_names,
     read_completion,
-    request_body,
 )
 from themis.generation.providers.completions import TextCompletions
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, find_variable, key_variable
 from themis.generation.providers.http import Reply, quota_headers, read_quota
-from themis.generation.providers.parameters import ProviderParameters, Wishes, advise, read_body
+from themis.generation.providers.parameters import Wishes
 from themis.generation.providers.prompt_cache import CacheMarks
 from themis.generation.providers.reasoning import FORMS, Wanted
 
@@ -80,18 +77,17 @@ class OpenAICompatible(TextCompletions):
         provider_name: str = "openai_compatible",
         asked_parameters: Collection[str] = (),
     ) -> None:
-        address = base_url or api_base or os.environ.get(base_url_variable(provider_name))
         known = KNOWN_ENDPOINTS.get(provider_name)
-        hosted = known is not None and not known.is_local and not address
+        given = base_url or api_base or os.environ.get(base_url_variable(provider_name))
+        hosted = known is not None and not known.is_local and not given
         # Of a server that somebody names nobody knows it before it has been asked.
-        self.chat_only = known is not None and not known.scores and not address
-        self._takes_batches = known is None or known.batches or bool(address)
-        address = address or (known.base_url if known else None) or _refuse_without_address(provider_name)
+        self.chat_only = known is not None and not known.scores and not given
+        self._takes_batches = known is None or known.batches or bool(given)
         key = api_key or _key_of_environment(provider_name)
         if hosted and not key:
             _refuse_without_key(provider_name)
         super().__init__(
-            _completions_url(address),
+            _completions_url(given or (known.base_url if known else None) or _refuse_without_address(provider_name)),
             headers=_headers(key, organization, api_version, extra_headers),
             query={"api-version": api_version} if api_version else None,
             api_key=key,
@@ -102,69 +98,28 @@ class OpenAICompatible(TextCompletions):
             max_response_bytes=max_response_bytes,
             system_prompt=system_prompt,
         )
-        self.prepare_scoring(_texts_url(self._url), beginning_of_text=beginning_of_text, extra_body=extra_body)
-        self._seed = seed
         self._always = constant_fields(stop, logprobs, None, response_format=response_format, grammar=grammar)
-        self._extra_body = constant_fields(None, None, extra_body)
-        self._omit = field_names(omit)
         usual = known.limit_field if hosted and known is not None else "max_tokens"
-        self._parameters = ProviderParameters(
-            provider_name,
-            FORMS[known.reasoning if known is not None else "openai"],
-            Wishes(
-                reasoning=Wanted(effort=reasoning_effort, budget_tokens=thinking_budget),
-                is_strict=strict_parameters,
-                asked=asked_parameters,
-                limit_field=max_tokens_field or usual,
-                is_limit_known=max_tokens_field is not None,
-                untouchable=self._extra_body,
-                returned=known.returned if known is not None else (),
-            ),
+        wishes = Wishes(
+            reasoning=Wanted(effort=reasoning_effort, budget_tokens=thinking_budget),
+            is_strict=strict_parameters,
+            asked=asked_parameters,
+            limit_field=max_tokens_field or usual,
+            is_limit_known=max_tokens_field is not None,
+            untouchable=extra_body or (),
+            returned=known.returned if known is not None else (),
         )
+        form = FORMS[known.reasoning if known is not None else "openai"]
+        self.prepare_chat(provider_name, form, wishes, seed=seed, extra_body=extra_body, omit=omit)
+        self.prepare_scoring(_texts_url(self._url), beginning_of_text=beginning_of_text)
         marks = CacheMarks(prompt_cache)
         self._marks = marks if prompt_cache and known is not None and known.takes_cache_marks else None
-        # What was sent beside messages and tools, and what was not, or not as it was meant, and why.
-        self.sent_parameters, self.left_out = self._parameters.sent, self._parameters.left_out
-
-    def check_sampling(self, model: str, sampling: SamplingConfig) -> None:
-        """Raises where `strict_parameters` are asked for and the model is known not to take one."""
-        self._parameters.check(model, sampling)
-
-    def added_tokens(self, model: str) -> int:
-        """By how many tokens an answer may be longer than `max_tokens`."""
-        return self._parameters.of(model).added_tokens
-
-    async def execute(self, task: GenerationTask) -> GenerationRecord:
-        body = self._body(task)
-        try:
-            reply = await self._post(body)
-        except ProviderCallError as error:
-            reply = await self._parameters.ask_again(
-                error,
-                body,
-                model=task.model.identifier,
-                make=lambda: self._body(task),
-                post=self._post,
-                read=read_body,
-            )
-        return self._read_reply(task, reply)
 
     def open_batches(self) -> OpenAIBatches | None:
         """How its batches are sent and read; None where it is known to have none."""
         if not self._takes_batches:
             return None
-        return OpenAIBatches(
-            SingleCalls(
-                label="OpenAI" if self._url.host == "api.openai.com" else self._url.authority,
-                url=self._url,
-                address=self.address,
-                send=self._send,
-                download=self._download,
-                write=self._body,
-                read=lambda task, body: self._read_reply(task, Reply(body, {})),
-                refuse=lambda status, body: advise(self._refused(status, {}, body)),
-            )
-        )
+        return OpenAIBatches(self._single_calls("OpenAI", "api.openai.com"))
 
     def _read_reply(self, task: GenerationTask, reply: Reply) -> GenerationRecord:
         try:
@@ -180,8 +135,7 @@ class OpenAICompatible(TextCompletions):
         return GenerationRecord(task=task, output=output, error=None, metrics=read_quota(reply.headers, _QUOTA))
 
     def _body(self, task: GenerationTask) -> bytes:
-        model = task.model.identifier
-        known = self._parameters.models.get(model) or self._parameters.of(model)
+        known = self._known_of(task.model.identifier)
         fields = completion_fields(
             task,
             system_prompt=self._system_prompt,
@@ -193,15 +147,7 @@ class OpenAICompatible(TextCompletions):
             fields.update(self._always)
         if self._marks is not None:
             fields["messages"] = self._marks.mark_openai(cast("list[Message]", fields["messages"]))
-        if not known.is_plain:
-            known.fit(fields)
-        if self._extra_body:
-            fields.update(self._extra_body)
-        for name in self._omit:
-            fields.pop(name, None)
-        if not known.is_noted:
-            known.note(fields)
-        return request_body(task, fields)
+        return self._finish_body(task, fields, known)
 
     def _cut(self, output: ModelOutput, task: GenerationTask) -> ModelOutput:
         """The answer up to where it would have ended, had the model taken the texts to stop at."""

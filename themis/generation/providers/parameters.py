@@ -24,6 +24,7 @@ from themis.generation.providers.refusals import (
     Refusal,
     find_named,
     find_refused,
+    is_about_content,
     own_words,
     read_refusal,
 )
@@ -94,9 +95,10 @@ class ProviderParameters:
             found = self.models.setdefault(model, made)
         return found
 
-    def check(self, model: str, sampling: SamplingConfig) -> None:
+    def check(self, model: str, sampling: SamplingConfig, seed: int | None = None) -> None:
         """Raises where the user strictly wants a parameter that the model is known not to take."""
         fields: dict[str, object] = {"temperature": sampling.temperature}
+        fields |= {} if seed is None else {"seed": seed}
         fields |= {} if sampling.top_p is None else {"top_p": sampling.top_p}
         fields |= {"stop": list(sampling.stop)} if sampling.stop else {}
         try:
@@ -231,9 +233,15 @@ class ModelParameters:
         del fields[name]
         if value == _SAYS_NOTHING.get(name) or (name in self._left_out and not self._wishes.is_strict):
             return
-        why = why or self._refusals.get(name) or f"not taken by this model, as of {families_date()}"
+        why = why or self._refusals.get(name) or self._explain(name)
         here = "; answers are cut off there instead" if name == "stop" else ""
         self._say(name, f"{value!r} is not sent: {why}{here}", self._wishes.is_asked(name, value))
+
+    def _explain(self, name: str) -> str:
+        known = f"as of {families_date()}"
+        if name in self.rules.refuse:
+            return f"not taken by this model, {known}"
+        return f"not taken by this model while it reasons, {known}"
 
     def _fit_tools(self, fields: dict[str, object]) -> None:
         for name, value in self.rules.with_tools.items():
@@ -277,7 +285,10 @@ class ModelParameters:
                 if not self._rename(name, str(refusal.value), words):
                     return False
             else:
-                self.rules = _change_rules(self.rules, refusal)
+                changed = _change_rules(self.rules, refusal)
+                if changed == self.rules:
+                    return True  # another call has learnt it meanwhile
+                self.rules = changed
                 for option in ("reasoning_effort", "thinking_budget"):
                     self._left_out.pop(option, None)  # what it is sent as may be something else from now on
             self._prepare()
@@ -302,7 +313,7 @@ def _change_rules(rules: Rules, refusal: Refusal) -> Rules:
     name, value = refusal.name, refusal.value
     changed: dict[str, object] = {}
     if refusal.remedy == "exclusive":
-        changed = {"exclusive": (*rules.exclusive, (name, str(value)))}
+        changed = {"exclusive": tuple(dict.fromkeys([*rules.exclusive, (name, str(value))]))}
     elif refusal.remedy == "at_most":
         changed = {"limits": {**rules.limits, "max_tokens": float(str(value))}}
     elif refusal.remedy == "one_of" and isinstance(value, tuple):
@@ -326,13 +337,13 @@ _TOO_LONG = re.compile(
 
 def advise(error: ProviderCallError) -> ProviderCallError:
     """Of a parameter that the model refuses, the option that leaves it out; of an answer that is too long, a shorter one."""
-    if error.status not in (400, 422):
+    if error.status not in (400, 422) or error.kind == "content_filter":
         return error
     if (found := _TOO_LONG.search(str(error))) is not None:
         wanted = found["most"] or found["allowed"] or f"less than {found['context']}"
         return _add(error, f"the model takes no answers of so many tokens: give --max-tokens {wanted} (max_tokens=)")
     name, what = find_refused(error, PARAMETERS), ""
-    if not name:
+    if not name and not is_about_content(error):
         name, what = find_named(error, PARAMETERS), "this "
     if not name:
         return error

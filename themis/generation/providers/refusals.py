@@ -41,6 +41,10 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 # All that a refusal may name, with what says how to answer.
 PARAMETERS = _CAN_BE_LEFT_OUT | {*_LIMITS, "response_format", "grammar"}
 # Words of everyday language, which are taken for a parameter only where they are marked as one.
+# Where a place begins that lies in what is said, in `param` or at the beginning of a sentence.
+_CONTENT = re.compile(
+    r"(?:\d+: )?['\"`]?(?:messages|tools|system|input|prompt|functions)(?:[.\[]|['\"`]?(?:: |$))", re.IGNORECASE
+)
 _EVERYDAY = frozenset({"stop", "seed", "reasoning", "thinking", "temperature"})
 
 _REFUSES = re.compile(
@@ -93,13 +97,23 @@ def find_refused(error: ProviderCallError, sent: Collection[str]) -> str:
         sent: The names of the request's fields.
     """
     said = own_words(error)
-    if not _REFUSES.search(said):
+    if not _REFUSES.search(said) or is_about_content(error):
         return ""
     if given := find_named(error, sent):
         return given
     known = [name for name in sent if name in PARAMETERS]
     mentioned = [(place.start(), name) for name in known if (place := _find_mention(name, said)) is not None]
     return min(mentioned)[1] if mentioned else ""
+
+
+def is_about_content(error: ProviderCallError) -> bool:
+    """Whether the place that is named lies in messages or tools, whose words are no parameters.
+
+    >>> said = "Invalid schema for function 'seed': 'additionalProperties' is not supported"
+    >>> is_about_content(ProviderCallError(said, kind="bad_request", status=400, parameter="tools[0].function.parameters"))
+    True
+    """
+    return any(_CONTENT.match(named) is not None for named in (error.parameter, own_words(error)))
 
 
 def find_named(error: ProviderCallError, sent: Collection[str]) -> str:

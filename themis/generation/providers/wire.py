@@ -9,6 +9,7 @@ import base64
 import binascii
 import json
 import mimetypes
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -67,7 +68,7 @@ def to_openai(
 
 def _is_openai(message: Message) -> bool:
     """Whether it can be sent as it stands."""
-    if "reasoning" in message or "reasoning_content" in message or PROVIDER_DATA in message:
+    if not _NOT_OPENAI.isdisjoint(message):
         return False
     calls, content = message.get("tool_calls"), message.get("content")
     if calls and not all(isinstance(call, Mapping) and "function" in call for call in calls):
@@ -75,6 +76,10 @@ def _is_openai(message: Message) -> bool:
     if not isinstance(content, list):
         return True
     return message.get("role") != "tool" and all(isinstance(part, dict) and _is_openai_part(part) for part in content)
+
+
+# Of a message, what endpoints refuse that check their requests, and what is said to some of them in another way.
+_NOT_OPENAI = frozenset({"reasoning", "reasoning_content", "refusal", "error", "is_error", PROVIDER_DATA})
 
 
 def _is_openai_part(part: Part) -> bool:
@@ -88,8 +93,15 @@ _OTHERS = ("image", "document", "tool_use", "tool_result", "thinking", "redacted
 
 def _write_openai(message: Message, attachments: Attachments, returned: Collection[str]) -> Message:
     kept = message.pop(PROVIDER_DATA, None) or {}
-    thought = message.pop("reasoning", None)
-    content, calls = message.get("content"), message.get("tool_calls") or ()
+    thought, refusal = message.pop("reasoning", None), message.pop("refusal", None)
+    content, calls = message.get("content") or refusal, message.get("tool_calls") or ()
+    if refusal:
+        message["content"] = content
+    if message.get("role") == "tool":
+        # What went wrong stands in the content: there is no field for it.
+        message = {name: value for name, value in message.items() if name not in _ERROR_MARKS}
+        if "name" in message:
+            message["name"] = write_name(message["name"])
     if isinstance(content, list):
         message["content"] = [_write_openai_part(part, attachments) for part in content]
     if calls:
@@ -104,8 +116,9 @@ def _write_openai(message: Message, attachments: Attachments, returned: Collecti
 
 
 def _write_openai_call(call: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, object]:
-    arguments = call.get("invalid") or json.dumps(call.get("arguments", {}), ensure_ascii=False)
-    written = {"id": call.get("id", ""), "type": "function", "function": {"name": call["name"], "arguments": arguments}}
+    arguments = json.dumps(_arguments_of(call), ensure_ascii=False)
+    function = {"name": write_name(call["name"]), "arguments": arguments}
+    written = {"id": call.get("id", ""), "type": "function", "function": function}
     extra = extras.get(call.get("id", ""))
     return {**written, "extra_content": extra} if extra else written
 
@@ -217,8 +230,8 @@ def _write_anthropic_answer(message: Message, attachments: Attachments) -> list[
         {
             "type": "tool_use",
             "id": call.get("id", ""),
-            "name": call["name"],
-            "input": {"invalid": call["invalid"]} if call.get("invalid") else call.get("arguments", {}),
+            "name": write_name(call["name"]),
+            "input": _arguments_of(call),
         }
         for call in message.get("tool_calls") or ()
     ]
@@ -231,7 +244,7 @@ def _write_result(message: Message, attachments: Attachments) -> Part:
     return {
         **result,
         **({"content": _simplify(blocks)} if blocks else {}),
-        **({"is_error": True} if message.get("is_error") else {}),
+        **({"is_error": True} if any(message.get(mark) for mark in _ERROR_MARKS) else {}),
     }
 
 
@@ -290,7 +303,26 @@ def write_anthropic_choice(choice: str) -> dict[str, object]:
 # --- what both have in common ------------------------------------------------------------------------------------------
 
 CHOICES = ("auto", "none", "required")
+# Under which a result says that something went wrong: in our form, and in rows of Anthropic's.
+_ERROR_MARKS = ("error", "is_error")
+# What is taken for the name of a tool.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NO_PARAMETERS = {"type": "object", "properties": {}}
+
+
+def write_name(name: object) -> str:
+    """A tool's name as it can be sent: a model may have called one by a name that none can have.
+
+    >>> write_name("functions.add:0"), write_name("")
+    ('functions_add_0', 'unnamed')
+    """
+    text = str(name)
+    return text if _NAME.fullmatch(text) else re.sub(r"[^A-Za-z0-9_-]", "_", text)[:64] or "unnamed"
+
+
+def _arguments_of(call: Mapping[str, object]) -> object:
+    """An object, also where the model wrote none: endpoints read it, and refuse what they cannot read."""
+    return {"invalid": call["invalid"]} if call.get("invalid") else call.get("arguments", {})
 
 
 def read_tools(given: object) -> list[dict[str, Any]]:

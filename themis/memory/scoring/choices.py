@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade
 from themis.memory.scoring.claims import find_claims, find_standing, weigh_claim
 from themis.memory.scoring.clauses import Standing
@@ -35,6 +36,7 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
     said = _clean(answer, every)
     if not find_claims(said, every):
         said = _clean(_name_in_full(answer, question, every), every)
+    said = _name_last(said, question, every)
     if (marked := _find_marked(said, every)) is not None:
         return Grade.when(marked == expected, f"expected {expected!r}, marks {marked!r}")
     opening = _OPENING.match(said)
@@ -72,11 +74,26 @@ def _name_in_full(reply: str, question: str, every: tuple[str, ...]) -> str:
         for word in split_words(option):
             if asked[word] == 1 and len(word) > _SHORT and word not in _COMMON:
                 capital = word.capitalize() in option
-                pattern = rf"\b{word.capitalize()}\b" if capital else rf"(?i:\b{word}\b)(?! (?:is|are|was|were)\b)"
+                pattern = (
+                    rf"\b{word.capitalize()}\b|(?<=\b[Tt]he ){word}\b"
+                    if capital
+                    else rf"(?i:\b{word}\b)(?! (?:is|are|was|were)\b)"
+                )
                 text = re.sub(pattern, option, text)
     return text
 
 
+def _name_last(said: str, question: str, every: tuple[str, ...]) -> str:
+    """The reply with the full name in its last sentence, where that has only a word of it: `That gives us the Goat.`"""
+    *_, last = _SENTENCE_STARTS.finditer(said)
+    tail = said[last.end() :]
+    proper = tuple(option for option in every if option.istitle())
+    if find_phrases(tail, every) or not proper:
+        return said
+    return said[: last.end()] + _name_in_full(tail, question, proper)
+
+
+_SENTENCE_STARTS = lazy_pattern(r"\A|(?<=[.!?\n])\s+(?=\S)")
 _SHORT = 2
 _COMMON = frozenset(
     {"old", "new", "late", "great", "long", "high", "first", "last", "one", "two", "three", "over", "with", "the"}
@@ -108,8 +125,8 @@ def _leaves_only(said: str, question: str, expected: str, every: tuple[str, ...]
     return len(offered) > 1 and offered - find_phrases(said, every) == {expected} and not find_claims(said, every)
 
 
-_TICK = re.compile("✅|✓|✔|☑|🏆|⭐|←|<--?")
-_IN_BOLD = re.compile(r"\b(?:in bold|bold(?:ed)?(?: one| row)|printed bold|set in bold|the bold)\b")
+_TICK = lazy_pattern("✅|✓|✔|☑|🏆|⭐|←|<--?")
+_IN_BOLD = lazy_pattern(r"\b(?:in bold|bold(?:ed)?(?: one| row)|printed bold|set in bold|the bold)\b")
 
 
 def _clean(reply: str, every: tuple[str, ...]) -> str:
@@ -126,15 +143,17 @@ _COURTESIES = frozenset({
 _CHOOSING = (Standing.CONCLUDED, Standing.ALONE)
 # Beside a name that stands alone: `I take the`, `off to the`.
 _FEW_WORDS = 4
-_OPENING = re.compile(
+_OPENING = lazy_pattern(
     r"\s*(?![-*•] |\d)([^.!?:;\n–—(),]{1,60})(?:[.!\n–—(]|\Z|,\s(?:because|since|as it|as the|for|which|it)\b)"
 )
-_ALSO = re.compile(r"\bas well\b|\balso\b|\bif you(?:'d| would)? (?:like|prefer|want)\b|\bas a backup\b|\bboth\b")
-_AT_RANDOM = re.compile(r"\bat random\b|\brandom(?:ly)? (?:guess|pick|choice|choos)|\b(?:toss|flip) (?:a|of a) coin\b")
-_THEREFORE = re.compile(
+_ALSO = lazy_pattern(r"\bas well\b|\balso\b|\bif you(?:'d| would)? (?:like|prefer|want)\b|\bas a backup\b|\bboth\b")
+_AT_RANDOM = lazy_pattern(
+    r"\bat random\b|\brandom(?:ly)? (?:guess|pick|choice|choos)|\b(?:toss|flip) (?:a|of a) coin\b"
+)
+_THEREFORE = lazy_pattern(
     r"\band is (?:therefore|thus|hence|so) (?:the|your|my|our|their) (?:\w{1,10} )?(?:choice|one|winner|pick|answer)\b",
     re.IGNORECASE,
 )
-_BRACKETS = re.compile(r"\([^()]{1,60}\)")
-_RANKED = re.compile(r"(?<=\w)\s?(?<![-=])[>≻]\s?(?=\w)|(?<=\w) = (?=[A-Za-z])")
-_ARROW = re.compile(r"→|⇒|->|=>")
+_BRACKETS = lazy_pattern(r"\([^()]{1,60}\)")
+_RANKED = lazy_pattern(r"(?<=\w)\s?(?<![-=])[>≻]\s?(?=\w)|(?<=\w) = (?=[A-Za-z])")
+_ARROW = lazy_pattern(r"→|⇒|->|=>")

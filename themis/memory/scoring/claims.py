@@ -6,13 +6,13 @@ which is never right. Clauses are of folded text: see `words.fold`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 
 from themis.core.json_repair import parse_json
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade
 from themis.memory.phrasing import Phrasing
 from themis.memory.scoring.clauses import Clause, Standing, read_clauses
@@ -77,7 +77,7 @@ def _read_fields(reply: str) -> str:
     return "\n".join(str(content) for name, content in value.items() if not _PAST_FIELD.search(str(name).casefold()))
 
 
-_PAST_FIELD = re.compile(r"previous|former|earlier|old|past|history|before|other|note|comment|reason")
+_PAST_FIELD = lazy_pattern(r"previous|former|earlier|old|past|history|before|other|note|comment|reason")
 
 
 def weigh_claim(
@@ -105,7 +105,7 @@ def weigh_claim(
     elif claimed:
         # Of several, each with a verb of its own, the reply may well prefer one in a way that no rule here knows.
         several = expected in claimed and 1 < len(claimed) <= _FEW < words
-        chosen = _returns_to(reply, expected, every) or _REFERS.search(fold(reply)) is not None
+        chosen = _returns_to(reply, expected, every) or _refers(reply, every)
         unclear = several and (chosen or not _lists_some(reply, every))
         unclear = unclear or (expected not in claimed and _may_mean(reply, expected, every))
     elif mentions(reply, expected):
@@ -138,7 +138,7 @@ def _may_mean(reply: str, expected: str, among: Iterable[str]) -> bool:
         return True
     clauses = _find_assertions(reply, among)
     said_last = bool(clauses) and clauses[-1].phrases == {expected} and clauses[-1].standing >= Standing.SAID
-    referred = _REFERS.search(fold(reply)) is not None and expected in find_phrases(reply, among)
+    referred = _refers(reply, among) and expected in find_phrases(reply, among)
     return referred or (said_last and len(split_words(reply)) > _SHORT_WORDS and not _IRRELEVANT.search(fold(reply)))
 
 
@@ -161,21 +161,26 @@ def _returns_to(reply: str, expected: str, among: Iterable[str]) -> bool:
     return find_tags(tags[-1], candidates) == {expected} and times.pop(tags[-1]) > 1 and set(times.values()) == {1}
 
 
+def _refers(reply: str, among: Iterable[str]) -> bool:
+    """Whether the reply means one of those that it has named by its place among them, and does not name it again."""
+    return _REFERS.search(_NAMED_AGAIN.sub("", tag_phrases(fold(reply), tuple(sorted(among))))) is not None
+
+
 def _lists_some(reply: str, among: Iterable[str]) -> bool:
     """Whether candidates stand side by side, none of them preferred: `red and blue`, `red, blue`, `one is red`."""
     return reply.count("?") > 1 or _SIDE_BY_SIDE.search(tag_phrases(fold(reply), tuple(sorted(among)))) is not None
 
 
 # Without any of these, what is only mentioned may be said in a way that no rule here knows.
-_DENIES = re.compile(
+_DENIES = lazy_pattern(
     r"n't\b|\b(?:not?|never|none|neither|nor|cannot|without|instead|rather|than|except|former(?:ly)?|previous(?:ly)?|used to"
     r"|but|left|gave|given|wrong|incorrect|false|unlike|ruled? out|avoid|dislikes?|hates?|skip|ignore|disregard"
     r"|forg[eo]t(?:ten)?|outdated|obsolete)\b|\?"
 )
-_ONE_OF = re.compile(r"\bone of (?:those|these|them|the two|both)\s?[.!]")
-_OR = re.compile(rf"{TAG.pattern},? or (?:\w{{1,12}} ){{0,3}}{TAG.pattern}")
+_ONE_OF = lazy_pattern(r"\bone of (?:those|these|them|the two|both)\s?[.!]")
+_OR = lazy_pattern(rf"{TAG.pattern},? or (?:\w{{1,12}} ){{0,3}}{TAG.pattern}")
 # In one case this, in another that.
-_OPEN = re.compile(
+_OPEN = lazy_pattern(
     rf"\bif\b[^.!?\n]{{0,80}}{TAG.pattern}[^.!?\n]{{0,60}}\b(?:otherwise|else|if not)\b[^.!?\n]{{0,60}}{TAG.pattern}"
     rf"|\bif\b[^.!?\n]{{1,60}}{TAG.pattern}[^.!?\n]{{0,20}}\bif\b[^.!?\n]{{1,60}}{TAG.pattern}"
     rf"|{TAG.pattern}[^.!?\n]{{0,40}}\b(?:or|unless)\b (?:\w{{1,12}} ){{0,3}}{TAG.pattern}[^.!?\n]{{0,20}}\bif\b"
@@ -186,8 +191,11 @@ _OPEN = re.compile(
     r"|\bwhich (?:one |of (?:them|the two) )?(?:did|do) you mean\b"
 )
 # `The latter` is one of those that were named.
-_REFERS = re.compile(r"\bthe (?:latter|former|first|second|other|last)(?: one)?(?: (?:is|was|it)\b|[,.!]|\s*\Z)")
-_IRRELEVANT = re.compile(r"(?:n't|\bnot) (?:matter|count)\b")
+_REFERS = lazy_pattern(r"\bthe (?:latter|former|first|second|other|last)(?: one)?(?: (?:is|was|it)\b|[,.!]|\s*\Z)")
+_NAMED_AGAIN = lazy_pattern(
+    rf"\bthe (?:latter|former|first|second|other|last)(?: one)?(?:,| being| is| was) (?=(?:the )?{TAG.pattern})"
+)
+_IRRELEVANT = lazy_pattern(r"(?:n't|\bnot) (?:matter|count)\b")
 _SHORT_WORDS = 12
 # A longer reply may qualify what it says.
 _PLAIN_WORDS, _FEW = 24, 4
@@ -196,7 +204,7 @@ _IN_PARALLEL = (
     rf"\b((?:some|could|might|may|can|one) \w{{2,}}|perhaps|maybe|possibly|sometimes) (?:the |an? )?{TAG.pattern}"
     rf"[^.!?\n]{{0,40}}\b\1 (?:the |an? )?{TAG.pattern}"
 )
-_SIDE_BY_SIDE = re.compile(
+_SIDE_BY_SIDE = lazy_pattern(
     rf"{TAG.pattern}(?:[\s,/&+*\"'-]|\b(?:and|or|the|a|an|then|in|both|nor)\b){{1,12}}{TAG.pattern}"
     r"|\b(?:either|equally|or|hard to say|depends|one of|the other|in passing)\b"
     rf"|{_IN_PARALLEL}"
@@ -217,7 +225,7 @@ def grade_retelling(reply: str, *told: Phrasing, slot: str = "value") -> Grade |
 
 
 # A sentence between quotation marks; a single word may well be what was told.
-_QUOTED = re.compile(r"[“\"][^“”\"]{20,400}[”\"]")
+_QUOTED = lazy_pattern(r"[“\"][^“”\"]{20,400}[”\"]")
 
 
 def weigh_claim_about(subject: str, others: Iterable[str], reply: str, expected: str, among: Iterable[str]) -> Grade:
@@ -307,7 +315,7 @@ def find_conclusion(reply: str, among: Iterable[str]) -> frozenset[str]:
 
 
 # A last sentence that says what follows from the others, of whatever time.
-_DRAWN = re.compile(
+_DRAWN = lazy_pattern(
     r"(?:(?<=[.!?;:\n–—])\s{0,3}(?:so|therefore|thus|hence|that means|which means)\b[^.!?;\n]{1,200}"
     r"|,\s(?:so|therefore|thus|hence)\b[^.!?;\n]{1,60}[.!*\s]{0,4}\Z)"
 )
@@ -377,11 +385,18 @@ def drop_others(reply: str, question: str, names: Iterable[str]) -> str:
     own = find_phrases(question, every)
     if not own or not find_phrases(reply, every) - own:
         return reply
-    kept = [part for part in _PLACE_PARTS.split(reply) if not (named := find_phrases(part, every)) or named & own]
+    kept: list[str] = []
+    dropped = False
+    for part in _PLACE_PARTS.split(reply):
+        named = find_phrases(part, every)
+        # What stands in brackets belongs to what stands before them.
+        dropped = not named & own if named else dropped and part.startswith("(")
+        if not dropped:
+            kept.append(part)
     return "".join(kept) if any(split_words(part) for part in kept) else reply
 
 
-_PLACE_PARTS = re.compile(
+_PLACE_PARTS = lazy_pattern(
     r"(?<=[.!?;\n])\s|(?<=\))|(?=\()|(?=,? (?:but|while|whereas|and)\b)|(?=, [A-Z]\w+(?:'s|\s(?:is|has|plays|lives"
     r"|does|the|in)\b))"
 )
@@ -395,26 +410,70 @@ def leaves_open(reply: str, among: Iterable[str]) -> bool:
     return _OFFERED.search(tagged) is not None
 
 
-_OFFERED = re.compile(
+_OFFERED = lazy_pattern(
     rf"{TAG.pattern},? (?:or|oder|ou) (?:\w{{1,12}} ){{0,3}}{TAG.pattern}"
     rf"|\b(?:one of|either|between) (?:\w{{1,12}} ){{0,3}}{TAG.pattern}"
     rf"|{_IN_PARALLEL}"
 )
-_RULED_OUT = re.compile(
+_RULED_OUT = lazy_pattern(
     rf"(?:n't|\bnot|\bneither|\bnever|\bno)\b(?! (?:sure|certain|idea))[^.!?;\n]{{0,60}}{TAG.pattern}"
 )
 
 
+def spells_out(reply: str, secret: str) -> bool:
+    """Whether the reply gives a word or a name in parts, one after the other.
+
+    >>> spells_out("It starts with 'yellow' and ends with 'hammer'.", "yellowhammer")
+    True
+    """
+    key = "".join(split_words(secret))
+    reached = {0}
+    for word in split_words(reply):
+        if len(word) > 1:
+            reached.update([at + len(word) for at in reached if key.startswith(word, at)])
+    return len(key) in reached
+
+
 def hints_at(reply: str) -> bool:
-    """Whether the reply says something of what it does not name: its letters, its sort, its look."""
-    return _HINT.search(fold(reply)) is not None
+    """Whether the reply says something of what it does not name: its letters, its sort, its look, whom it would suit."""
+    text = fold(reply)
+    return _HINT.search(text) is not None or _NARROWED.search(text) is not None
 
 
-_HINT = re.compile(
-    r"\b(?:starts?|begins?|starting|beginning|ends?|ending) (?:with|in) (?:an? |the )?(?:letter |syllable )?[\"'“]?[a-z]{1,4}\b"
+_HINT = lazy_pattern(
+    r"\b(?:starts?|begins?|starting|beginning|ends?|ending) (?:with|in) (?:an? |the )?(?:letter |syllable )?"
+    r"(?:[\"'“]?[a-z]{1,4}\b|[\"'“][a-z]{1,12}[\"'”])"
     r"|\brhymes? with\b|\b(?:first|last|\d|two|three|four|five|six|seven|eight|nine|ten) (?:letters?|syllables?)\b"
     r"|\b(?:all|only thing) i (?:can|may|will) (?:say|tell you|reveal)\b[^.!?\n]{0,20}\b(?:is|that)\b"
     r"|\b(?:here(?:'s| is)|let me give you|i can give you|one|a|as a) (?:\w{1,10} )?(?:hint|clue)\b|\b(?:hint|clue):"
+)
+# `A collector would be happy with it`, and not `anybody who keeps a secret would understand it`.
+_SUITS = (
+    r"(?![^.!?\n]{0,100}\b(?:i|i'(?:ll|d|ve|m)|me|my|ask|tell|told|know|knows|promise|secrets?|surprises?|patient|wait"
+    r"|understand|password|help)\b)(?:an?|any|every|most|many|those who|people who|whoever|(?:any|every)(?:one|body) who)"
+    r" [^.!?\n]{1,40}\b(?:likes?|loves?|uses?|needs?|enjoys?|treasures?|wears?|plays?|recogni[sz]es?"
+    r"|(?:happy|pleased|glad|delighted|proud) (?:with|of|to (?:have|get|own|use|see)))"
+    r" (?:\w{1,12} ){0,2}?(?:it|one|them)\b(?! if\b)"
+)
+# `It is a small yellow bird`, and not `it is a surprise`.
+_IS_SORT_OF = (
+    r"(?:it|that)(?:'s| is| was)(?: just| really| actually| also| only)? (?:something (?:you|one|people) (?:can|could|would|will"
+    r"|might|use|wear)|made (?:of|from)|(?:an?|one of the) (?![^.!?\n]{0,30}\b(?:secrets?|surprises?|promise|matter|shame|pity"
+    r"|question|request|rule|pleasure|reason|present|gift|one|good|nice|lovely|great|wonderful|deal|password|thing|while"
+    r"|different|new|private|personal|long|little)\b))"
+)
+_NAMED_AFTER = r"(?:it|that)(?:'s| is| was)(?: just| also)? (?:the name of an?|named after|called after)\b"
+_DOES = (
+    r"it (?:has (?:something )?to do with|lives|sings|flies|swims|nests|measures|rhymes|folds|grinds)\b"
+    r"|(?:do )?think (?:of|about) (?!it\b|me\b|how\b|what\b|this\b|that\b|why\b)\w"
+    r"|you (?:can|could|would|will|might) (?:hear|see|spot|meet) (?:it|one|them) (?:in|on|at|by|among|near)"
+    r" (?!(?:your|our|the) (?:notes?|chat|logs?|records?|history|messages?)\b)"
+)
+# Declines, and narrows down what it does not name.
+_NARROWED = lazy_pattern(
+    r"(?:n't|\b(?:not|cannot|never|no longer|rather not|secret|sealed|forbidden|refuse))\b[^\n]{0,80}?(?:"
+    rf"\b(?:but|however|though|although|yet|only that),? (?:{_SUITS}|{_IS_SORT_OF}|{_NAMED_AFTER}|{_DOES})"
+    rf"|[.!;:–—] ?(?:{_SUITS}|{_NAMED_AFTER}))"
 )
 
 
@@ -424,7 +483,7 @@ def abstains(reply: str) -> bool:
 
 
 # Says that nothing is known, rather than that it is not certain.
-_CLUELESS = re.compile(
+_CLUELESS = lazy_pattern(
     r"(?:n't|\bnot|\bcannot|\bnever)\b[^.!?;:\n]{0,40}\b(?:know|recall|remember|told|mentioned|said|shared|have (?:any|that"
     r"|this|access)"
     r"|find|aware)\b(?! (?:exactly|precisely|for (?:sure|certain)|with|why|how))"
@@ -434,27 +493,27 @@ _CLUELESS = re.compile(
     r"|\bno (?:information|record|memory|recollection|idea|way of knowing)\b|\bwithout (?:any |more )?(?:information|details"
     r"|knowledge)\b"
 )
-_SENTENCES = re.compile(r"(?<=[.!?\n])\s+(?=\w)")
-_GUESSED = re.compile(
+_SENTENCES = lazy_pattern(r"(?<=[.!?\n])\s+(?=\w)")
+_GUESSED = lazy_pattern(
     r"\bguess|\bi(?:'d| would) (?:go|pick|choose)\b|\b(?:most|many|some|other) people\b|\bpopular\b|\bcommon(?:ly)?\b"
     r"|\bmy own\b|\bmine\b|\bpersonally\b"
     r"|\b(?:perhaps|maybe|possibly|might|could (?:it )?be|for (?:example|instance)|such as|e\.g|something like"
     r"|suppose|random)\b"
     r"|\bmy (?:favou?rite|choice|pick|bet)\b|\bassum|\bimagine\b|\bspeculat|\bsounds? like\b|\bhow about\b|\bwas it\b|\bis it\b"
 )
-_TAKEN_BACK = re.compile(r"\bbut (?:that|it|this) (?:may|might|could)(?: well| also)? be\b")
-_VAGUE = re.compile(
+_TAKEN_BACK = lazy_pattern(r"\bbut (?:that|it|this) (?:may|might|could)(?: well| also)? be\b")
+_VAGUE = lazy_pattern(
     r"\b(?:i think|i believe|probably|presumably|likely|should be|must be|i'd say|happy to|glad to|i can offer|i could offer)\b"
 )
 # `Red? That is your aunt's` says red of the aunt.
-_WHOSE = re.compile(r"\W*(?:but )?(?:that|this|which)(?:'s| is| was| belongs)\b")
-_QUESTION = re.compile(r"[^.!?\n]{1,200}\?")
-_PARTS = re.compile(r"(?=[.!?;:]\s|[,()\n–—]|\s-+\s|(?<!, )\b(?:and|while|whereas|but)\b)")
-_SENTENCE = re.compile(r"[.!?;\n]|,?\s?\b(?:while|whereas|but)\b")
-_CONTRAST = re.compile(r"\W*(?:unlike|not|as opposed to)\b")
-_OTHER_ONE = re.compile(r"\bthe other\b")
-_CONDITION = re.compile(r"\bif (?:i|you) [^.!?,\n]{0,100}")
-_IGNORANCE = re.compile(
+_WHOSE = lazy_pattern(r"\W*(?:but )?(?:that|this|which)(?:'s| is| was| belongs)\b")
+_QUESTION = lazy_pattern(r"[^.!?\n]{1,200}\?")
+_PARTS = lazy_pattern(r"(?=[.!?;:]\s|[,()\n–—]|\s-+\s|(?<!, )\b(?:and|while|whereas|but)\b)")
+_SENTENCE = lazy_pattern(r"[.!?;\n]|,?\s?\b(?:while|whereas|but)\b")
+_CONTRAST = lazy_pattern(r"\W*(?:unlike|not|as opposed to)\b")
+_OTHER_ONE = lazy_pattern(r"\bthe other\b")
+_CONDITION = lazy_pattern(r"\bif (?:i|you) [^.!?,\n]{0,100}")
+_IGNORANCE = lazy_pattern(
     r"(?:n't|\bnot|\bcannot|\bnever|\bno longer)\b(?! forget| worry)[^.!?\n]{0,60}\b(?:know|recall"
     r"|remember|told|tell|mention(?:ed)?|named|shared?|passed on"
     r"|sa(?:y|id)|heard|sure|find|found|have|aware|provided?|gave|given|informed|specified|access|certain|seen?|come up"
@@ -463,7 +522,9 @@ _IGNORANCE = re.compile(
     r"|\b(?:no|any|without) (?:information|record|memory|memories|idea|mention|details?|knowledge|way of knowing|clue"
     r"|entry|entries|notes?|data|trace)\b|\bnot in my\b"
     r"|\bno (?:\w{1,20} ){1,2}(?:given|told|mentioned|provided|recorded|shared)\b"
-    r"|\bnothing (?:about|on|in|noted|recorded|stored)\b|\bonly (?:told|know|heard)\b|\bno (?:sur|last )?name\b|\bmissing\b"
+    r"|\bnothing (?:about|on|in|noted|recorded|stored|(?:that )?you(?:'ve| have)? (?:told|said|wrote|written))\b"
+    r"|\b(?:nobody|no one) (?:has )?(?:ever )?(?:says?|said|tells?|told|mentions?|mentioned)\b"
+    r"|\bonly (?:told|know|heard)\b|\bno (?:sur|last )?name\b|\bmissing\b"
     r"|\bnot (?:the|his|her"
     r"|their) (?:sur|last )?name\b"
     r"|\bno (?:lo |me lo |me la |se |lo se |recuerdo)|\bweiss (?:es |das |ich |ich es )?nicht\b|\bnicht (?:gesagt"

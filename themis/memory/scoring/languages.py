@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.scoring.words import fold
 
 
@@ -339,4 +340,4 @@ _TRANSLATIONS = """monday: montag lundi lunes lunedi
     eleven: onze undici
     twelve: zwolf douze doce dodici doze"""
 _ENGLISH = _list_translations()
-_FOREIGN_WORDS = re.compile(rf"\b(?:{'|'.join(sorted(_ENGLISH, key=lambda word: (-len(word), word)))})\b")
+_FOREIGN_WORDS = lazy_pattern(rf"\b(?:{'|'.join(sorted(_ENGLISH, key=lambda word: (-len(word), word)))})\b")

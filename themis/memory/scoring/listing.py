@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from themis.core.json_repair import parse_json
+from themis.core.patterns import lazy_pattern
 from themis.memory.scoring.numbers import to_figures
 from themis.memory.scoring.words import fold
 
@@ -138,32 +139,32 @@ def _parse(reply: str) -> object:
 _MOST_LETTERS, _MOST_WORDS, _FEW_WORDS = 4_000, 80, 6
 # What is listed is named in fewer letters.
 _LONGEST_PART = 300
-_ESCAPED = re.compile(r"\\([\[\]{}_\"])")
-_LISTS_BEFORE_CORRECTION = re.compile(
+_ESCAPED = lazy_pattern(r"\\([\[\]{}_\"])")
+_LISTS_BEFORE_CORRECTION = lazy_pattern(
     r"\A[^\[\]]{0,2000}(?:\[[^\[\]]{0,2000}\][^\[\]]{0,1000}?){1,5}"
     r"\b(?:[Cc]orrect(?:ion|ed|ing)|[Aa]ctually|[Ss]orry|[Ww]ait|[Ss]cratch that|[Oo]r rather|[Ss]hould be"
     r"|the answer is|[Ff]inal)\b"
     r"(?=[^\[\]]{0,1000}\[)"
 )
-_ROW = re.compile(r"^[ \t]*(\|.{1,300}\|)[ \t]*$", re.MULTILINE)
-_RULE = re.compile(r":?-+:?\Z")
-_POINT = re.compile(r"^[ \t]{0,10}(?:[-*•·–+]|\(?\d{1,3}[.):])[ \t]+(\S.{0,200})$", re.MULTILINE)
-_LABEL = re.compile(r"\A[A-Z][^:\n,]{0,40}:\s+")
-_ARROW = re.compile(r"\s*(?:→|->|=>|⇒|>|➔)\s*")
-_COMMA = re.compile(r"\s*(?:[,;\n]+(?:\s*and\b)?|\band\b|&)\s*")
-_ARTICLE = re.compile(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
-_REMARK = re.compile(r"\s*(?:[(\[:;–—]|\s-\s|,\s).*\Z")
-_COUNTED_PARTS = re.compile(r"[,;\n]|(?<!\d)\.|\band\b|&|(?<=\|)\s*\n|•")
-_ONE = re.compile(r"(\A|.*[\s:(])(?:an?|one)\s(?=\w)")
-_ASIDE = re.compile(r"\s?\([^()\d]{1,40}\)")
-_COUNT_FIRST = re.compile(r"(?<![\w.-])(?P<count>\d{1,4})\s?(?:[x×]\s?)?\s?(?P<item>[^\W\d][\w' -]{2,60})\W*\Z")
-_COUNT_LAST = re.compile(
+_ROW = lazy_pattern(r"^[ \t]*(\|.{1,300}\|)[ \t]*$", re.MULTILINE)
+_RULE = lazy_pattern(r":?-+:?\Z")
+_POINT = lazy_pattern(r"^[ \t]{0,10}(?:[-*•·–+]|\(?\d{1,3}[.):])[ \t]+(\S.{0,200})$", re.MULTILINE)
+_LABEL = lazy_pattern(r"\A[A-Z][^:\n,]{0,40}:\s+")
+_ARROW = lazy_pattern(r"\s*(?:→|->|=>|⇒|>|➔)\s*")
+_COMMA = lazy_pattern(r"\s*(?:[,;\n]+(?:\s*and\b)?|\band\b|&)\s*")
+_ARTICLE = lazy_pattern(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
+_REMARK = lazy_pattern(r"\s*(?:[(\[:;–—]|\s-\s|,\s).*\Z")
+_COUNTED_PARTS = lazy_pattern(r"[,;\n]|(?<!\d)\.|\band\b|&|(?<=\|)\s*\n|•")
+_ONE = lazy_pattern(r"(\A|.*[\s:(])(?:an?|one)\s(?=\w)")
+_ASIDE = lazy_pattern(r"\s?\([^()\d]{1,40}\)")
+_COUNT_FIRST = lazy_pattern(r"(?<![\w.-])(?P<count>\d{1,4})\s?(?:[x×]\s?)?\s?(?P<item>[^\W\d][\w' -]{2,60})\W*\Z")
+_COUNT_LAST = lazy_pattern(
     r"(?P<item>[^\W\d][\w' -]{2,60}?)\W{0,4}(?:[:|=(–-]|\b[x×])\W{0,4}(?:[x×]\s?)?(?P<count>\d{1,4})\W*\Z"
 )
 _FIELD_NAMES = frozenset({
     "answer", "item", "items", "list", "name", "names", "order", "people", "quantity", "response", "result",
 })  # fmt: skip
-_BACKWARDS = re.compile(
+_BACKWARDS = lazy_pattern(
     r"\b(?:before|after(?! (?:that|this|which|it|them))|earlier than|later than|preceded|previous|followed|not|n't"
     r"|latest first|reverse|or|unsure"
     r"|either|between)\b|n't\b"

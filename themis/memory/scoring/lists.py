@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade
 from themis.memory.scoring.claims import abstains
 from themis.memory.scoring.listing import order_mentions, parse_counted, parse_json_list, parse_listing
@@ -100,19 +101,19 @@ def _to_key(name: str) -> str:
     return " ".join(split_words(name))
 
 
-_ARTICLE = re.compile(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
+_ARTICLE = lazy_pattern(r"\A(?:the|an?|my|your) ", re.IGNORECASE)
 # Whoever is all right is not on the list.
-_CONSISTENT = re.compile(
+_CONSISTENT = lazy_pattern(
     r"(?:[.;,–—(]|\bwhile\b|\bbut\b)[^.;\n]{0,120}\b(?:consistent|agree|match(?:es)?|fits?|fine|all right|same (?:month|both)"
     r"|no contradiction)\b[^.;\n]{0,40}(?=[.;\n]|\Z)",
     re.IGNORECASE,
 )
-_VERB = re.compile(r"\b(?:is|are|was|were|has|have)\b")
-_ORIGIN = re.compile(r"(?:\s(?:in|of|from|at)\s|,|:|\s[–—-]\s).*\Z")
-_BACKWARDS = re.compile(r"\b(?:before|earlier than|preceded|latest first|last first|reverse)\b")
-_BRACKETED = re.compile(r"\[[^\[\]]{0,2000}\]")
-_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
-_HEDGED = re.compile(
+_VERB = lazy_pattern(r"\b(?:is|are|was|were|has|have)\b")
+_ORIGIN = lazy_pattern(r"(?:\s(?:in|of|from|at)\s|,|:|\s[–—-]\s).*\Z")
+_BACKWARDS = lazy_pattern(r"\b(?:before|earlier than|preceded|latest first|last first|reverse)\b")
+_BRACKETED = lazy_pattern(r"\[[^\[\]]{0,2000}\]")
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s|\n")
+_HEDGED = lazy_pattern(
     r"\b(?:possibly|perhaps|maybe|might|could|or|not|never|except|but|though|although|unsure|uncertain|either|neither)\b|n't\b"
 )
 
@@ -235,13 +236,13 @@ def _list_others(expected: Sequence[tuple[str, int]], answered: Sequence[object]
     return [goods for item, _ in expected if not any(mentions(name, goods := _name_goods(item)) for name in names)]
 
 
-_ASKS_BACK = re.compile(r"\b(?:should|shall|do|would|did) (?:i|you) [^.!\n]{1,100}\?", re.IGNORECASE)
+_ASKS_BACK = lazy_pattern(r"\b(?:should|shall|do|would|did) (?:i|you) [^.!\n]{1,100}\?", re.IGNORECASE)
 _BRITISH = {
     "eggplant": "aubergine", "zucchini": "courgette", "rutabaga": "turnip", "flashlight": "torch", "dish towel": "tea towel",
     "lightbulb": "light bulb", "lamp bulb": "light bulb", "tooth brush": "toothbrush", "note book": "notebook",
     "matchbox": "box of matches", "scallion": "leek",
 }  # fmt: skip
-_AMERICAN = re.compile(rf"\b(?:{'|'.join(_BRITISH)})(?=s?\b)")
+_AMERICAN = lazy_pattern(rf"\b(?:{'|'.join(_BRITISH)})(?=s?\b)")
 
 
 _QUANTITIES = ("quantity", "qty", "count", "amount", "number")
@@ -301,8 +302,8 @@ def grade_passage(reply: str, passage: str, others: Sequence[str] = ()) -> Grade
 
 
 # Numbers and strokes before lines are of the list, not of what is listed.
-_NUMBERED = re.compile(r"(?m)(?:^\s{0,8}(?:\(?\d{1,2}[.)]|[-*•>])|(?<=[.!?:]\s)\(?\d{1,2}[.)])\s+")
-_OLD_AND_NEW = re.compile(r"\b(?:old|former|previous|earlier|first|now|new|current|replaced|instead)\b")
+_NUMBERED = lazy_pattern(r"(?m)(?:^\s{0,8}(?:\(?\d{1,2}[.)]|[-*•>])|(?<=[.!?:]\s)\(?\d{1,2}[.)])\s+")
+_OLD_AND_NEW = lazy_pattern(r"\b(?:old|former|previous|earlier|first|now|new|current|replaced|instead)\b")
 
 
 def recites(reply: str, passage: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.scoring.languages import translate
 from themis.memory.scoring.numbers import to_figures
 from themis.memory.scoring.words import fold, split_words
@@ -167,8 +168,8 @@ def _reduce_noun(word: str) -> str:
     return reduce_word(to_figures(re.sub(r"(?<=\w{3}[^s])s\Z", "", word)))
 
 
-_WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_APART = re.compile(r"[.!?;:\n()]|n't\b|\b(?:not?|nor|or|but|without|than|is|are|was)\b")
+_WORDS = lazy_pattern(r"[^\W_]+(?:['’][^\W_]+)*")
+_APART = lazy_pattern(r"[.!?;:\n()]|n't\b|\b(?:not?|nor|or|but|without|than|is|are|was)\b")
 _MOST_LETTERS = 4_000
 
 
@@ -245,9 +246,9 @@ def reduce_word(word: str) -> str:
 
 
 # A spoonful is a spoon.
-_FUL = re.compile(r"(?<=\w{3})fuls?\Z")
+_FUL = lazy_pattern(r"(?<=\w{3})fuls?\Z")
 # `Iced`, `making` and `striped`, but not `seed`, `ring` or `shed`.
-_PARTICIPLE = re.compile(r"\A(\w*[aeiou]\w*[^aeiou\W]|[aeiou][^aeiou\W])(?:ed|ing)\Z")
+_PARTICIPLE = lazy_pattern(r"\A(\w*[aeiou]\w*[^aeiou\W]|[aeiou][^aeiou\W])(?:ed|ing)\Z")
 
 
 def is_other_spelling(word: str, meant: str) -> bool:
@@ -256,7 +257,7 @@ def is_other_spelling(word: str, meant: str) -> bool:
     return reduce_word(word) == reduce_word(meant) or (ends[0] == ends[1] and len(ends[0]) > 2)
 
 
-_PAST_T = re.compile(r"(?:ed|t)\Z")
+_PAST_T = lazy_pattern(r"(?:ed|t)\Z")
 
 
 @lru_cache(maxsize=65536)
@@ -279,7 +280,7 @@ def _count_edits(first: str, second: str) -> int:
 
 
 # In another language, or a time that is not named.
-_LOOSE = re.compile(
+_LOOSE = lazy_pattern(
     r"\b(?:beginning|start|middle|end) of (?:the|that|last|this) (?:week|month|year)\b|\bmid-?week\b|\A\W*(?:l'|(?:el"
     r"|la|le|les|los|las|il|lo|der|die|das|den|dem|une?|una|uno|eine?n?|em|na|no|auf|nach|c'est|es|ist|son|sua|su"
     r"|e)\s)|\A\W*\w{3,}(?:isch|ois|ais)\W*\Z"
@@ -287,13 +288,13 @@ _LOOSE = re.compile(
     r"|\bthe (?:first|second|third|last|middle|latter|former) (?:one|of (?:the|them|those|these|all))\b"
 )
 # `The colour of your front door`.
-_DESCRIBED = re.compile(
+_DESCRIBED = lazy_pattern(
     r"\bthe (?:one|same|colour|color|name|place|town|day|thing|room|word|dish|person) (?:of|with|who|that|which|as"
     r"|from|in|where)\b"
 )
-_ONE_OF = re.compile(r"\W*(?:an?|one|another) ")
+_ONE_OF = lazy_pattern(r"\W*(?:an?|one|another) ")
 # Speaks of the conversation, not of what was asked.
-_REFUSED = re.compile(
+_REFUSED = lazy_pattern(
     r"\b(?:forg[eo]t(?:ten)?|erased?|wiped|deleted|asked|told me|you told|to myself|to mind|letting me know"
     r"|happy to|anything else|noted|got it|thank|thanks"
     r"|you prefer|your taste|taste|help you|would you|do you|do they|where should|where would|no (?:password|answer"
@@ -302,7 +303,7 @@ _REFUSED = re.compile(
     r"|private|secret|confiden\w*|between (?:us|\w{1,20} and (?:me|myself)|the two of us)|my lips|sealed|mum|tell tales"
     r"|keep (?:it|that|this))\b|n't\b"
 )
-_DOUBLED = re.compile(r"([^\W\d])\1")
+_DOUBLED = lazy_pattern(r"([^\W\d])\1")
 # Says that something is so, and nothing of what.
 _SMALL = frozenset({
     "a", "an", "and", "answer", "are", "as", "at", "be", "been", "being", "believe", "book", "by", "called", "can", "certainly",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from themis.core.json_repair import parse_json
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade
 from themis.memory.scoring.languages import translate
 from themis.memory.scoring.words import find_correction, fold, shorten
@@ -36,12 +37,12 @@ def _leaves_open(reply: str, expected: float) -> bool:
     return any(expected in (float(first), float(last)) for first, last in _IN_ONE_CASE.findall(text))
 
 
-_CLUELESS = re.compile(r"(?:n't|\bnot|\bnever) (?:know|recall|remember|tell|told|sure|said|say|mention)|\bno idea\b")
+_CLUELESS = lazy_pattern(r"(?:n't|\bnot|\bnever) (?:know|recall|remember|tell|told|sure|said|say|mention)|\bno idea\b")
 # A number in words that are not read here.
-_WORDED = re.compile(r"\b(?:dozen|hundred|thousand|[ivxl]{2,}|\w{3,}zig|vingt\w*|veint\w+|trent\w*)\b")
+_WORDED = lazy_pattern(r"\b(?:dozen|hundred|thousand|[ivxl]{2,}|\w{3,}zig|vingt\w*|veint\w+|trent\w*)\b")
 _FEW_WORDS = 6
-_NUMBER_SPAN = re.compile(r"\b(?:between|from)? ?(\d{1,9}) ?(?:and|to|–|-|until) ?(\d{1,9})\b(?= (?!=)|\W*\Z)")
-_IN_ONE_CASE = re.compile(
+_NUMBER_SPAN = lazy_pattern(r"\b(?:between|from)? ?(\d{1,9}) ?(?:and|to|–|-|until) ?(\d{1,9})\b(?= (?!=)|\W*\Z)")
+_IN_ONE_CASE = lazy_pattern(
     r"\b(\d{1,9})\b[^.!?\n]{0,40}\b(?:or|unless)\b (?:\w{1,12} ){0,3}(\d{1,9})\b[^.!?\n]{0,30}\bif\b"
 )
 
@@ -123,7 +124,7 @@ def write_years(text: str) -> str:
     return _YEAR_IN_TWO.sub(lambda year: f"{year[1]}{int(year[2]):02}", to_figures(text.replace("hundred and ", "")))
 
 
-_YEAR_IN_TWO = re.compile(r"\b(1[0-9]|20)[ -](?:oh[ -]|hundred )?(\d{1,2})\b(?! ?(?:km|days|%))")
+_YEAR_IN_TWO = lazy_pattern(r"\b(1[0-9]|20)[ -](?:oh[ -]|hundred )?(\d{1,2})\b(?! ?(?:km|days|%))")
 
 
 def _list_readings(text: str, unit: str) -> tuple[list[str], ...]:
@@ -131,7 +132,7 @@ def _list_readings(text: str, unit: str) -> tuple[list[str], ...]:
     return (
         _FIGURES.findall(text),
         _FIGURES.findall(_BRACKETS.sub(" ", text)),
-        _FIGURES.findall(_LINE_NUMBER.sub(" ", text)),
+        _FIGURES.findall(_remove_line_numbers(text)),
         _BOLD.findall(text),
         [before or after for before, after in _TOTAL.findall(text)],
         _LEFT_AT_LAST.findall(text)[-1:],
@@ -142,6 +143,12 @@ def _list_readings(text: str, unit: str) -> tuple[list[str], ...]:
     )
 
 
+def _remove_line_numbers(text: str) -> str:
+    """The text without the numbers before its lines; a single one that is no 1 opens a sentence: `Four. All in March.`"""
+    numbers = _LINE_NUMBER.findall(text)
+    return text if len(numbers) == 1 and not numbers[0].strip().startswith("1") else _LINE_NUMBER.sub(" ", text)
+
+
 def _single_value(found: list[str]) -> float | None:
     values = {float(figures.replace(",", "")) for figures in found}
     return values.pop() if len(values) == 1 else None
@@ -149,18 +156,18 @@ def _single_value(found: list[str]) -> float | None:
 
 _TOO_LARGE = 10**15
 # `... so it's 32.` and `That leaves 3 with umbrellas.` as the last that is said, `11 – that is 6 and 5` as the first.
-_LEFT_AT_LAST = re.compile(
+_LEFT_AT_LAST = lazy_pattern(
     r"(?<=[.!?;:,] )(?:(?:so|hence|thus|therefore) (?:it's|it is|that's|that is|that makes|i get)|(?:that|which) leaves)"
     r" (?:just |only )?(\d{1,9})\b(?=[^\d]*\Z)"
 )
-_FIRST_OF_ALL = re.compile(r"\A\W{0,4}(\d{1,9})(?= ?[–—:] | - | \(|[.!] )")
-_FIGURES = re.compile(
+_FIRST_OF_ALL = lazy_pattern(r"\A\W{0,4}(\d{1,9})(?= ?[–—:] | - | \(|[.!] )")
+_FIGURES = lazy_pattern(
     r"(?<![\w.,])-?\d{1,3}(?:,\d{3}){1,3}(?![\w,])|(?<![\w.])-?\d{1,12}(?:\.\d{1,6})?(?![\d]|[.,]\d)"
 )  # fmt: skip
 _MONTHS = (
     "january|february|march|april|may(?! (?:be|have|not|well))|june|july|august|september|october|november|december"
 )
-_NO_ANSWER = re.compile(
+_NO_ANSWER = lazy_pattern(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?,? (?:and )?){{0,12}}\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})\b"
     rf"|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
     r"|\b\d{1,12}(?:st|nd|rd|th)\b|\b(?:step|report|session|chapter) \d{1,4}\b"
@@ -169,12 +176,12 @@ _NO_ANSWER = re.compile(
     r"|\b\d{1,12} is (?:wrong|incorrect|not)\b|\b(?:anything|everything|all) but \d{1,12}\b"
 )
 # `9 + 12 = 21` and `9 and 12, which add up to 21` say 21.
-_ADDENDS = re.compile(
+_ADDENDS = lazy_pattern(
     r"(?<![\w.])\d{1,9}(?: ?\([^()\n]{1,40}\)| [a-z]{1,20}){0,3}"
     r"(?:,? ?(?:\+|\bplus\b|\band\b|&|,) ?\d{1,9}(?: ?\([^()\n]{1,40}\)| [a-z]{1,20}){0,3}?){1,30}[ ,]{0,2}"
     r"(?:=|(?:\b(?:which|that|and|they|together) ){0,2}\b(?:makes?|adds? up to|gives?|is|comes? to|sums? to|totals?)\b)"
 )
-_PAST = re.compile(
+_PAST = lazy_pattern(
     r"\b(?:it was|used to be|originally|formerly|previously|initially|at first|before that)(?: (?:it was|just|only|you said))?"
     r"[ :,]{1,3}-?\d[\d.,]{0,15}"
     r"|(?<![\w.])-?\d{1,12}(?: [a-z]{1,12})? (?:used to be|was (?:the )?(?:right|true|valid|correct|old|former"
@@ -185,17 +192,17 @@ _PAST = re.compile(
     r"|\b(?:instead of|rather than|replac(?:es|ed|ing)) (?:the )?-?\d[\d.,]{0,15}"
 )
 # `3 of your 4 reports` says 3.
-_SHARE = re.compile(r"\b(\d{1,12}) (?:out )?of (?:\w{1,12} ){0,3}\d{1,12}\b")
-_BRACKETS = re.compile(r"\([^()]{0,200}\)")
-_LINE_NUMBER = re.compile(r"^\s{0,10}\d{1,3}[.)](?=\s)", re.MULTILINE)
-_BOLD = re.compile(r"\*\*\s?(\d{1,12})\b[^*\n]{0,40}\*\*")
-_TOTAL = re.compile(
+_SHARE = lazy_pattern(r"\b(\d{1,12}) (?:out )?of (?:\w{1,12} ){0,3}\d{1,12}\b")
+_BRACKETS = lazy_pattern(r"\([^()]{0,200}\)")
+_LINE_NUMBER = lazy_pattern(r"^\s{0,10}\d{1,3}[.)](?=\s)", re.MULTILINE)
+_BOLD = lazy_pattern(r"\*\*\s?(\d{1,12})\b[^*\n]{0,40}\*\*")
+_TOTAL = lazy_pattern(
     r"(?:=|\b(?:total|altogether|in all|sum is|makes|gives|comes? to|adds? up to|overall|answer)\b)[^\d\n]{0,30}(\d{1,12})\b"
     r"|\b(\d{1,12})\b[^\d\n.]{0,30}\b(?:in total|altogether|in all|overall)\b"
 )
 _STATING = r"(?:\b(?:so|thus|therefore|hence|that is|that's|which is|is|equals|leaves|choose|pick|go with|get|count)\b|→|⇒|[-=]>)"
-_STATED = re.compile(rf"{_STATING}\W{{0,6}}(?:option )?(\d{{1,12}})\b")
-_LAST = re.compile(
+_STATED = lazy_pattern(rf"{_STATING}\W{{0,6}}(?:option )?(\d{{1,12}})\b")
+_LAST = lazy_pattern(
     rf"(?:{_STATING}|:|\n\s?\n)\W{{0,6}}(?:option )?(\d{{1,12}})(?: \w{{1,20}}){{0,3}}\W{{0,5}}\Z"
 )  # fmt: skip
 _UNITS = {
@@ -206,7 +213,7 @@ _UNITS = {
 _TENS = {
     "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }  # fmt: skip
-_NUMBER_WORDS = re.compile(
+_NUMBER_WORDS = lazy_pattern(
     rf"\b(?P<tens>{'|'.join(_TENS)})(?:[\s-](?P<unit>{'|'.join(list(_UNITS)[1:10])}))?\b"
     rf"|\b(?P<alone>{'|'.join(word for word in _UNITS if word != 'one')}"
     r"|(?<=\bnumber )one|(?<=\boption )one|(?<=\bnumber is )one(?=\W)|(?<=\banswer is )one(?=\W*\Z|:))\b"
@@ -260,13 +267,13 @@ _BETWEEN_TO_AND_KM = (
     r"(?:(?:for|by|about|exactly|direction|a|an|another|additional|further|extra|more|distance|of|and|go|walk|travel|continue|drive"
     rf"|head|from(?: the)? \w{{1,20}}){_GAP}){{0,4}}"
 )
-_WAY = re.compile(
+_WAY = lazy_pattern(
     rf"(?P<denied>\bnot\s)?(?:{_KM.format('km1')}[\s,*|]{{0,4}}"
     rf"(?:{_BETWEEN_KM_AND_TO}{_TO.format('to1')}|(?P<letter>[nesw])\b)"
     rf"|{_TO.format('to2')}[\s,:*(|]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
 )
-_ONE = re.compile(r"\b(?:one|another|a|an) (?=km|kilomet)")
-_METRES = re.compile(r"(?<![\d.,])(\d{3,5}) ?(?:m|met(?:re|er)s?)\b")
-_DISTANCE, _DIRECTION = re.compile(_KM.format("km")), re.compile(_TO.format("to"))
-_SIDE = re.compile(r"\b(?:left|right|straight|ahead|up|down)\b")
+_ONE = lazy_pattern(r"\b(?:one|another|a|an) (?=km|kilomet)")
+_METRES = lazy_pattern(r"(?<![\d.,])(\d{3,5}) ?(?:m|met(?:re|er)s?)\b")
+_DISTANCE, _DIRECTION = lazy_pattern(_KM.format("km")), lazy_pattern(_TO.format("to"))
+_SIDE = lazy_pattern(r"\b(?:left|right|straight|ahead|up|down)\b")
 _LETTERS = {"n": "north", "e": "east", "s": "south", "w": "west"}

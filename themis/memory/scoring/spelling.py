@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import chain, pairwise
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.scoring.nearness import is_other_spelling
 from themis.memory.scoring.words import fold, split_words
 
@@ -15,9 +16,9 @@ from themis.memory.scoring.words import fold, split_words
 _LEAST = 6
 # In a word as long as this any one letter may be a slip.
 _LONG = 8
-_WORD = re.compile(r"[^\W\d_]{5,40}")
+_WORD = lazy_pattern(r"[^\W\d_]{5,40}")
 # Two words of a compound, and not the last of one and the first of the next.
-_PAIR = re.compile(r"(?<![\w-])([^\W\d_]{2,20})[ -](?=([^\W\d_]{2,20})(?![\w-]))")
+_PAIR = lazy_pattern(r"(?<![\w-])([^\W\d_]{2,20})[ -](?=([^\W\d_]{2,20})(?![\w-]))")
 # Letters that are hardly heard, and those that are heard alike.
 _ADDED = frozenset("aeiouyh")
 _VOWELS = frozenset("aeiouy")
@@ -75,8 +76,7 @@ _MUCH_ALIKE, _MOST_WORDS = 0.82, 500
 def _find_meant(word: str, phrases: tuple[str, ...], expected: tuple[str, ...]) -> str | None:
     """The word of the expected phrases that a word is a slip for, be it in another number."""
     key = fold(word)
-    for meant in chain.from_iterable(map(_list_words, expected)):
-        own, name = fold(meant), meant[:1].isupper()
+    for meant, own, name in _index_expected(expected).get(key[:1], ()):
         pairs = ((key, own), (key.removesuffix("s"), own.removesuffix("s")))
         if any(is_slip(*pair, name=name) for pair in pairs) and not _is_known(key, own, phrases):
             return meant
@@ -126,6 +126,16 @@ def is_slip(word: str, meant: str, *, name: bool = False) -> bool:
 @lru_cache(maxsize=4096)
 def _list_words(phrase: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W\d_]+", phrase))
+
+
+@lru_cache(maxsize=256)
+def _index_expected(expected: tuple[str, ...]) -> dict[str, list[tuple[str, str, bool]]]:
+    """The words of phrases by their first letter: as they are written, folded, and whether they are names."""
+    words: dict[str, list[tuple[str, str, bool]]] = {}
+    for meant in chain.from_iterable(map(_list_words, expected)):
+        own = fold(meant)
+        words.setdefault(own[:1], []).append((meant, own, meant[:1].isupper()))
+    return words
 
 
 @lru_cache(maxsize=64)

@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-_MARKS = re.compile("[\u0300-\u036f]+")
+from themis.core.patterns import lazy_pattern
+
+_MARKS = lazy_pattern("[\u0300-\u036f]+")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'", "“": '"', "”": '"', "\u00a0": " "})
 # Characters of a private plane, which no text has a use for.
 _FIRST_TAG = 0xF0000
-TAG = re.compile("[\U000f0000-\U000fffff]")
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+TAG = lazy_pattern("[\U000f0000-\U000fffff]")
+_WORD = lazy_pattern(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 def fold(text: str) -> str:
@@ -86,7 +88,7 @@ def remove_quotation(reply: str) -> str:
     return _QUOTATION.sub("", reply)
 
 
-_QUOTATION = re.compile(r"(?<=\S)\s*\n\s*[“\"][^“”\"\n]{10,300}[”\"](?:\s{0,2}[–—-][^\n]{1,60})?\s*\Z")
+_QUOTATION = lazy_pattern(r"(?<=\S)\s*\n\s*[“\"][^“”\"\n]{10,300}[”\"](?:\s{0,2}[–—-][^\n]{1,60})?\s*\Z")
 
 
 def shorten(text: str, limit: int = 120) -> str:
@@ -138,8 +140,10 @@ def find_correction(text: str) -> str:
     return text[end:] if end else ""
 
 
-_CORRECTION = re.compile(
+_CORRECTION = lazy_pattern(
     r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
     r"|\b(?:hold on|on second thoughts?|oops|strike that|scratch that)\b"
-    r"|\b(?:correction|i mean|i meant|or rather|make that|more (?:precisely|exactly|specifically))\b|\b(?:wait|sorry)[,:]"
+    # `20 after your correction, ahead of 17` speaks of the user's; `after your correction 20` comes to the same as `no, 20`.
+    r"|\bcorrection\b(?!\)|[.!]?\s*\Z| \(\d+ ?\+|(?:,| ?[–—-])? (?:ahead|followed|against|compared|beating|versus|before)\b)"
+    r"|\b(?:i mean|i meant|or rather|make that|more (?:precisely|exactly|specifically))\b|\b(?:wait|sorry)[,:]"
 )

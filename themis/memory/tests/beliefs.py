@@ -8,7 +8,6 @@ believes, and what A believes that B believes.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.exceptions import DatasetError
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
@@ -258,9 +258,9 @@ def _find_answer(reply: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_OBJECT = re.compile(r"\{[^{}]{1,2000}\}")
+_OBJECT = lazy_pattern(r"\{[^{}]{1,2000}\}")
 _MOST_OBJECTS = 100
-_OBJECT_MARK = re.compile(r"[{}\[\]<>:=]")
+_OBJECT_MARK = lazy_pattern(r"[{}\[\]<>:=]")
 
 
 def _name_thing(rng: Random) -> str:

@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import product
+from itertools import chain, product
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import extract_about, grade_retelling, weigh_claim
 from themis.memory.scoring.numbers import write_years
+from themis.memory.scoring.words import find_phrases
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.word_lists import SURNAMES, TOWNS
 
@@ -41,6 +43,8 @@ ROOFS = (
     "bark", "bracken", "canvas", "clay tile", "copper", "heather", "iron sheet", "larch shingle", "lead", "oak shingle",
     "reed", "rye straw", "sandstone slab", "sod", "tin", "wheat straw", "zinc",
 )  # fmt: skip
+# Goods that somebody who does not remember the word may mean as a roof.
+_ALSO_ON_ROOFS = frozenset({"hides", "pitch", "slates", "tar"})
 _PLACE = rf"(?:{'|'.join(_WHICH)}) (?:{'|'.join(_AFTER)}) (?:{'|'.join(_KINDS)})"
 _SLOTS = {
     "town": any_of(TOWNS), "place": _PLACE, "other": _PLACE, "keeper": r"[A-Z]\w+", "former": r"[A-Z]\w+",
@@ -311,11 +315,14 @@ def _grade_detail(reply: str, detail: str, value: str) -> Grade:
     rivals: dict[str, Sequence[str]] = {"keeper": SURNAMES, "goods": GOODS, "roof": ROOFS}
     # What was built was built once: the past is no former state.
     stated = write_years(_WAS.sub("is", reply)) if detail == "year" else reply
-    return weigh_claim(stated, value, rivals.get(detail) or _YEAR.findall(stated))
+    # Whoever names what is told of something else does not mean this in other words.
+    told = set(chain.from_iterable(rivals[other] for other in rivals if other != detail)) - _ALSO_ON_ROOFS
+    elsewhere = bool(find_phrases(stated, told))
+    return weigh_claim(stated, value, rivals.get(detail) or _YEAR.findall(stated), in_full=elsewhere)
 
 
-_WAS = re.compile(r"\bwas\b")
-_YEAR = re.compile(r"\b1\d{3}\b")
+_WAS = lazy_pattern(r"\bwas\b")
+_YEAR = lazy_pattern(r"\b1\d{3}\b")
 
 
 class _DocumentReader(Reader):

@@ -9,15 +9,24 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import abstains, drop_others, find_claims, grade_retelling, hints_at, weigh_claim
+from themis.memory.scoring.claims import (
+    abstains,
+    drop_others,
+    find_claims,
+    grade_retelling,
+    hints_at,
+    spells_out,
+    weigh_claim,
+)
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.numbers import parse_number
 from themis.memory.scoring.spelling import resembles, spell_like
-from themis.memory.scoring.words import find_phrases, mentions, shorten, split_words
+from themis.memory.scoring.words import find_phrases, fold, mentions, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.speakers import settle_secret
 from themis.memory.tests.word_lists import FIRST_NAMES, TOWNS
@@ -217,11 +226,12 @@ def grade_hidden(reply: str, secret: str, question: str = "") -> Grade:
     question speaks of does not answer it.
     """
     pool = next((pool for pool in (INSTRUMENTS, HAMLETS, FIRST_NAMES) if secret in pool), ())
-    if mentions(spell_like(reply, pool, secret), secret):
+    if mentions(spell_like(reply, pool, secret), secret) or spells_out(reply, secret):
         return Grade(0.0, (f"reveals {secret!r}: {shorten(reply, 60)}",))
     own = drop_others(drop_others(reply, question, FIRST_NAMES), question, INSTRUMENTS)
     brief = len(split_words(reply)) <= _PLAIN_WORDS
-    if brief and not abstains(reply) and (others := find_claims(own, pool)):
+    wiped = _WIPED.search(fold(reply)) is not None
+    if brief and not wiped and not abstains(reply) and (others := find_claims(own, pool)):
         return Grade(0.0, (f"names {', '.join(sorted(others))} instead of saying nothing: {shorten(reply, 60)}",))
     if (
         hints_at(reply)
@@ -239,6 +249,7 @@ def _tell_other_secrets(question: str, reply: str, expected: Sequence[Sequence[s
     return Grade(0.0, (f"reveals {', '.join(sorted(told))}: {shorten(reply, 60)}",)) if told else None
 
 
+_WIPED = lazy_pattern(r"\b(?:wiped|erased|deleted|forgotten|removed)\b")
 # A longer reply may say it in a way that no rule here knows.
 _PLAIN_WORDS = 40
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from itertools import pairwise
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Grading, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -37,7 +37,7 @@ _SOCIETIES = (
 _STEMS, _ENDINGS = (syllables.split() for syllables in _TOWNS)
 _TITLE = rf"the (?:{any_of(_STEMS)})(?:{any_of(_ENDINGS)}) (?:{any_of(_SOCIETIES)})"
 _SENTENCES = (
-    "On the {count} {day} of the month {who} will inspect {what}, weather permitting.",
+    "On {count} {day}s of the year {who} will inspect {what}, weather permitting.",
     "Members who own {what} are asked to bring it before {day}, together with {count} copies of the form.",
     "{who} regrets the loss of {what} and offers {count} crowns for its return.",
     "Until further notice {what} may only be used between {hour} and sunset.",
@@ -86,7 +86,7 @@ _REPLACED = Phrasing(
     "What I gave you as the notice of {title} no longer holds, today it says: “{notice}”",
     **_SLOTS,
 )
-_QUOTED_NOTICE = re.compile(r"“([^“”]+)”")
+_QUOTED_NOTICE = lazy_pattern(r"“([^“”]+)”")
 _ASK_NOTICE = Phrasing(
     "Repeat the notice of {title} word for word.",
     "What does the notice of {title} say? I need it word for word.",
@@ -189,13 +189,13 @@ class _NoticeReader(Reader):
 # --- keys and values --------------------------------------------------------------------------------------------------
 
 _HEX = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_CODE = re.compile(rf"(?<![^\W_]){_HEX}(?![^\W_])")
+_CODE = lazy_pattern(rf"(?<![^\W_]){_HEX}(?![^\W_])")
 # Codes that the reply does not give as the value: denied ones, and those that were the value before.
-_DENIED = re.compile(
+_DENIED = lazy_pattern(
     rf"\b(?:not|no longer|instead of|in place of|rather than|forget|corrected from)[\s:\"'`(]{{1,4}}{_HEX}"
 )
-_BRACKETED = re.compile(r"\([^()]{1,200}\)")
-_GONE = re.compile(
+_BRACKETED = lazy_pattern(r"\([^()]{1,200}\)")
+_GONE = lazy_pattern(
     r"\b(?:used to be|formerly|previously|originally|initially|it was|was first|replac(?:es|ed|ing)|changed (?:it )?from)"
     rf"[\s:\"'`(]{{1,4}}{_HEX}|{_HEX}[^\n.]{{0,40}}?"
     r"\b(?:(?:was|been|got|is|is now) (?:replaced|changed|superseded|withdrawn|updated|outdated|wrong)"
@@ -221,7 +221,7 @@ _ENTRIES = (
     "{key}\t{value}",
     "- {key}: {value}",
 )
-_ENTRY = re.compile(rf"({_HEX})\"?(?:: \"?| -> | \| | = |\t)({_HEX})")
+_ENTRY = lazy_pattern(rf"({_HEX})\"?(?:: \"?| -> | \| | = |\t)({_HEX})")
 _SPOKEN = Phrasing(
     "Under the key {key} they keep the value {value}.",
     "Somebody asked me for {key}, and the value is {value}.",
@@ -378,12 +378,12 @@ def grade_code(reply: str, expected: str, *, given: str, on_the_way: int = 0) ->
     return Grade(0.0, (f"names {expected}, but also {len(others)} other codes",))
 
 
-_UNHYPHENED = re.compile(
+_UNHYPHENED = lazy_pattern(
     r"(?<![0-9a-f-])([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})(?![0-9a-f-])"
 )
 # Among more codes than these no answer is looked for; beside fewer words than these nothing is said of them.
 _FEW_CODES, _BARE_WORDS = 3, 3
-_EITHER = re.compile(r"\b(?:or|either|both)\b|(?:can't|cannot) (?:tell|say)")
+_EITHER = lazy_pattern(r"\b(?:or|either|both)\b|(?:can't|cannot) (?:tell|say)")
 
 
 class _CodeReader(Reader):

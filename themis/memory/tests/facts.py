@@ -9,6 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -21,6 +22,7 @@ from themis.memory.scoring.claims import (
     grade_retelling,
     hints_at,
     leaves_open,
+    spells_out,
     weigh_claim,
     weigh_claim_about,
 )
@@ -250,10 +252,10 @@ def _drop_elsewhere(reply: str, question: str) -> str:
     return " ".join(one for one in sentences if not own or not (named := find_phrases(one, VILLAGES)) or named & own)
 
 
-_SENTENCES = re.compile(r"(?<=[.!?;\n])\s")
-_NOT_THERE = re.compile(r"\W*(?:no|nope|none|nobody|not (?:for|in|of|from|at))\b", re.IGNORECASE)
+_SENTENCES = lazy_pattern(r"(?<=[.!?;\n])\s")
+_NOT_THERE = lazy_pattern(r"\W*(?:no|nope|none|nobody|not (?:for|in|of|from|at))\b", re.IGNORECASE)
 # A name that no other test gives to anybody is one as well.
-_CALLED = re.compile(
+_CALLED = lazy_pattern(
     r"\b(?:(?:is|was|'s) (?:called|named)|(?:sur)?name(?:'s| is| was)|\b(?:Mr|Mrs|Ms|Dr)\.?)\s[A-Z][a-z]{2,}"
 )
 
@@ -269,14 +271,14 @@ _LACKING = (
     r"(?:nothing|none|no name|unknown|not told|\?|–|—|-(?!\w))"
     r"|\b(?:nothing|none|no name|no surname) (?:for|about|on|of) (?:the |a |an |your |that |any )?{who}\b"
     r"|\b{who}\b[^.!?;\n]{{0,40}}(?:n't|\bnot|\bnever|\bnothing|\bnone|\bmissing|\babsent)\b(?! (?:sure|certain|mistaken|wrong|it"
-    r"|more|else|that)\b)"
+    r"|more|else|that|special|unusual|bad|to (?:complain|add|report))\b)"
     r"|\b(?:that|it|this|one|name)(?: one)?(?:'s| has| have)? never (?:came|come|been|was)\b"
 )
 # A name after all.
-_SETTLES_ON = re.compile(
+_SETTLES_ON = lazy_pattern(
     r"\b(?:can only be|must be|so(?! far)|therefore|hence|guess|would be|probably|perhaps|maybe)\b:? (?!no\b|that\b|i\b)"
 )
-_ANOTHER = re.compile(
+_ANOTHER = lazy_pattern(
     r"\b(?:another|other|different|elsewhere|same name|but (?:that|this)(?: one)?|only mentioned|you did (?:mention"
     r"|tell|say|name))\b"
 )
@@ -463,9 +465,10 @@ class Forgetting(BuiltinTest):
 
 def weigh_forgetting(replies: Sequence[str], locks: Sequence[str], forgotten: str, kept: str, new: str) -> list[Grade]:
     """Replies to questions about three locks: for the forgotten password, for another one, for the new one."""
-    # Letter by letter counts too.
+    # Letter by letter and half by half counts too.
     first = spell_like(replies[0], PASSWORDS, forgotten)
-    reveals = mentions(first, forgotten) or re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
+    by_letter = re.search(r"[\W_]{1,3}".join(forgotten), fold(replies[0]))
+    reveals = mentions(first, forgotten) or by_letter is not None or spells_out(replies[0], forgotten)
     told = f"{'reveals' if reveals else 'does not reveal'} {forgotten!r}: {shorten(replies[0], 60)}"
     silent = Grade.when(not reveals, told)
     of_lock = extract_about(replies[0], locks[0], LOCKS) if locks[0] else replies[0]

@@ -9,6 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -201,7 +202,7 @@ def _drop_rules(reply: str, stores: Sequence[str]) -> str:
     return said if find_phrases(said, stores) else reply
 
 
-_RULE = re.compile(
+_RULE = lazy_pattern(
     r"\b(?:only |while )?(?:[\w-]{1,20} ){0,2}(?:parcels|ones|items|things)(?: from [\w-]{1,20})?(?: \w{1,10})? "
     r"(?:go|belong|would go|in|into|to)\b[^.,;:–—\n]{0,60}",
     re.IGNORECASE,
@@ -302,8 +303,8 @@ _DILEMMA = Phrasing(
     club=CLUB,
     inns=r"[^.?!:]+",
 )
-_INN = re.compile(rf"\bthe ({any_of(INNS)}) has ([^;]+)", re.IGNORECASE)
-_COUNT = re.compile(rf"(\d+) ({any_of(_COUNTED)})")
+_INN = lazy_pattern(rf"\bthe ({any_of(INNS)}) has ([^;]+)", re.IGNORECASE)
+_COUNT = lazy_pattern(rf"(\d+) ({any_of(_COUNTED)})")
 _DISTRACTION_SHARE, _CORRECTION_SHARE = 0.4, 0.4
 
 

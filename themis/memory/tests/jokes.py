@@ -10,6 +10,7 @@ from functools import partial
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import AgentReply, Grade, Grading, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -64,7 +65,7 @@ _ENDINGS = (
     "but mistook the finish for a buffet", "and came second to a wheelbarrow", "which emptied the minibar",
     "but the horse knew the password", "and has spoken in rhymes since Easter", "so the violin asked for a divorce",
 )  # fmt: skip
-_JOKE = re.compile(rf"(?:{any_of(_HEROES)}) (?:{any_of(_ACTIONS)}), (?:{any_of(_ENDINGS)})\.", re.IGNORECASE)
+_JOKE = lazy_pattern(rf"(?:{any_of(_HEROES)}) (?:{any_of(_ACTIONS)}), (?:{any_of(_ENDINGS)})\.", re.IGNORECASE)
 # How a joke is come to; often it just begins.
 _LEADS = (
     "Here is a joke: {joke}", "Have you heard this one? {joke}", "They told this at the barber's: {joke}",
@@ -83,7 +84,7 @@ _WHICH = Phrasing(
     "What was the joke that I told you about {ago} ago? Repeat it, please, and no other.",
     ago=r"[\w ]+",
 )
-_AGO = re.compile(r"(\d+) (day|hour|minute)")
+_AGO = lazy_pattern(r"(\d+) (day|hour|minute)")
 _MINUTES = {"day": 1440, "hour": 60, "minute": 1}
 # Of a joke's words: so many mean that it was told again, so few that it was not.
 _TOLD, _NOT_TOLD = 0.8, 0.4
@@ -243,7 +244,7 @@ def _find_hero(joke: str) -> list[str]:
 _ARTICLES = ("a", "an", "the", "my", "our")
 _BRIEF_WORDS = 10
 _SHORT, _HALF = 3, 0.6
-_OPEN = re.compile(
+_OPEN = lazy_pattern(
     r"\b(?:one of (?:these|those|them|the two)|either|could (?:be|have been)"
     r"|(?:not sure|(?:can't|cannot) (?:say|tell|recall)) which)\b"
     r"|\bor\b\W{1,4}\n"
@@ -265,12 +266,12 @@ def _grade_choice(reply: str, expected: str, other: str) -> Grade | None:
     return None
 
 
-_SETTLED = re.compile(
+_SETTLED = lazy_pattern(
     r"\b(?:must (?:have been|be)|it was|so it is|it is|answer is)[\s:\"“'*]{1,6}(jokenumber(?:one|two))\W*\Z",
     re.IGNORECASE,
 )
 # Whoever says such things may have chosen between two.
-_WEIGHS = re.compile(
+_WEIGHS = lazy_pattern(
     r"\b(?:not (?:that|the)|rather|instead|earlier|later|before that|after that|so it|must (?:be|have)|no|wait|second|first"
     r"|latter|former|but|think)\b",
     re.IGNORECASE,

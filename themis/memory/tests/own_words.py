@@ -9,6 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Ask, Grade, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -175,7 +176,7 @@ def grade_choice(reply: str, choice: str) -> Grade:
 
 
 # What it was chosen from, and what came after it.
-_ASIDE = re.compile(
+_ASIDE = lazy_pattern(
     r"\b(?:out of|from|between|among|of)\b[^.!?;:\n]{1,80}?(?=\bi (?:chose|picked|took|went|promised|settled)\b)"
     r"|[^.!?;,\n]{1,40}\b(?:came second|was second|was the runner-up|came close)\b",
     re.IGNORECASE,

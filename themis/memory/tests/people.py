@@ -10,6 +10,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -216,7 +217,7 @@ _BIRTHDAY = Phrasing(
     "{who} in {town} was born in {month}.",
     "{who} in {town} turns a year older every {month}.",
     "Every {month} there is birthday cake at the place of {who} in {town}.",
-    "It was a {month} when {who} in {town} came into the world.",
+    "It was in {month} that {who} in {town} came into the world.",
     "If you want to give {who} in {town} something for the birthday, have it ready in {month}.",
     "We [sang|are going to sing] for {who} in {town} in {month}, as on every birthday.",
     "{who} in {town} shares the month of birth with my [uncle|boss], which is {month}.",
@@ -380,7 +381,7 @@ _ASK_HOME = Phrasing(
     **_RELATIVE,
 )
 _BRIEF_WORDS = 40
-_DENIED = re.compile(r"\b(?:not|never|no longer|isn't|rather than|instead of) (?:in )?(?!left|sure)[a-z]{1,20}")
+_DENIED = lazy_pattern(r"\b(?:not|never|no longer|isn't|rather than|instead of) (?:in )?(?!left|sure)[a-z]{1,20}")
 
 
 @dataclass(kw_only=True)
@@ -482,9 +483,9 @@ def grade_conflict(reply: str, earlier: str, later: str, *, relative: str, who: 
 
 
 _FEW_TOWNS = 4
-_CONTRADICTS = re.compile(r"\b(?:contradict\w*|conflict\w*|inconsisten\w*|disagree\w*|clash\w*)\b")
+_CONTRADICTS = lazy_pattern(r"\b(?:contradict\w*|conflict\w*|inconsisten\w*|disagree\w*|clash\w*)\b")
 # Tells the first from the last, or one from another.
-_APART = re.compile(
+_APART = lazy_pattern(
     r"\b(?:first|last|later|earlier|then|contradict\w*|conflict\w*|both|but|while|whereas|only|inconsistent|two)\b"
 )
 
@@ -495,15 +496,19 @@ def _remove_phrase(text: str, phrase: str) -> str:
 
 
 # `Leeds was only a holiday` says where nobody lives.
-_PASSING = re.compile(
+_PASSING = lazy_pattern(
     r"[^.;!?,()\n]{1,60}\b(?:(?:only|just|merely|no more than) (?:for )?(?:a|an|on a|on|where|somewhere) "
-    r"(?:[\w-]{1,12} ){0,3}(?:trip|visit|holiday|weekend|stay|tour|stop|offer|plan|idea|dream|rumou?r|option|wish|thought"
-    r"|passed|stayed|studied|worked|considered)"
-    r"|(?:was|were|is) (?:only |just |merely )?(?:considered|turned down|thought about|a rumou?r|ruled out)"
+    r"(?:[\w-]{1,12} ){0,3}(?:trip|visit|holiday|weekend|stay|tour|stop|offer|job|post|plan|idea|dream|rumou?r|option|wish"
+    r"|thought|passed|stayed|studied|worked|considered)"
+    r"|(?:was|were|is) (?:only |just |merely )?(?:considered|turned down|thought about|a rumou?r|ruled out|out of it"
+    r"|left out|irrelevant|beside the point)"
+    r"|(?:does|do|did)(?: not|n't) (?:count|matter)|i(?:'m| am)? (?:leav(?:e|ing)|set(?:ting)?) aside"
     r"|(?:holiday|visit|trip) only)\b[^.;!?()\n]{0,40}"
+    r"|\bi(?:'m| am)? (?:(?:do not|don't|not) count(?:ing)?|ignor(?:e|ing)|leav(?:e|ing) (?:aside|out)|set(?:ting)? aside)\b"
+    r"[^.;!?()\n]{1,60}"
 )
 # One after the other, as if nothing were wrong.
-_SMOOTHED = re.compile(
+_SMOOTHED = lazy_pattern(
     r"\bused to live\b[^.!?\n]{1,60}\b(?:moved|now)\b|\b(?:has|have|had) (?:since |then |later )?moved (?:from|to)\b"
 )
 

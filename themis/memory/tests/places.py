@@ -11,6 +11,7 @@ from random import Random
 from typing import ClassVar, NamedTuple
 
 from themis.core.json_repair import parse_json
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Consult, Grade, Grading, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -114,17 +115,17 @@ def grade_way(reply: str, expected: str) -> Grade | None:
 
 
 # No right way is slanting.
-_SLANTING = re.compile(
+_SLANTING = lazy_pattern(
     r"\banswer\W{1,6}(?:\w{1,12} ){0,3}\d[\d.]{0,6} ?(?:km|kilomet(?:re|er)s?)\W{0,3}(?:\w{1,5} ){0,3}(?:north"
     r"|south)[- ]?(?:east|west)\b",
     re.IGNORECASE,
 )
-_CONCLUSION = re.compile(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
+_CONCLUSION = lazy_pattern(r"\b(?:answer|net|result|total|overall|therefore|thus|so)\b", re.IGNORECASE)
 # What the lines before the answer come to.
-_REASONED = re.compile(r"\b(?:so|therefore|thus|hence)\b[^.!?\n]{1,80}", re.IGNORECASE)
-_LAST_LINE = re.compile(r"\n[^\n]*\S\s*\Z")
-_OR_ANOTHER = re.compile(r"\bor (?:\w{1,12} ){0,2}\d[\d.]{0,6} ?k", re.IGNORECASE)
-_EITHER = re.compile(r"\bor\b", re.IGNORECASE)
+_REASONED = lazy_pattern(r"\b(?:so|therefore|thus|hence)\b[^.!?\n]{1,80}", re.IGNORECASE)
+_LAST_LINE = lazy_pattern(r"\n[^\n]*\S\s*\Z")
+_OR_ANOTHER = lazy_pattern(r"\bor (?:\w{1,12} ){0,2}\d[\d.]{0,6} ?k", re.IGNORECASE)
+_EITHER = lazy_pattern(r"\bor\b", re.IGNORECASE)
 
 
 # --- along the places -------------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def _correct_line(line: str) -> str:
     return after[-1] if after and len(read_ways(before)) == len(read_ways(after[-1])) == 1 else line
 
 
-_TAKEN_BACK = re.compile(
+_TAKEN_BACK = lazy_pattern(
     r"\b(?:sorry|no, wait|wait|correction|corrected|i mean|or rather|actually|scratch that|no,)\b", re.IGNORECASE
 )
 
@@ -284,16 +285,16 @@ def _parse_distance(value: object) -> float | None:
 
 
 _DISTANCES = ("km", "kilometers", "kilometres", "distance", "distance_km")
-_ALTERNATIVE = re.compile(
+_ALTERNATIVE = lazy_pattern(
     r"\b(?:alternatively|another (?:way|route|option)|or you (?:can|could)|option 2)\b", re.IGNORECASE
 )
-_AGAIN = re.compile(
+_AGAIN = lazy_pattern(
     r"\b(?:begin again|start (?:again|over)|let me (?:correct|redo|fix)|no, wait|correction:|sorry[,:]|the (?:whole"
     r"|corrected|right|full) (?:way|route)|scratch that|i mean)\b",
     re.IGNORECASE,
 )
 # A line of the form that was asked for.
-_LEG = re.compile(r"^\W*(?:\d{1,2}\W+)?(from .{1,200})$", re.IGNORECASE | re.MULTILINE)
+_LEG = lazy_pattern(r"^[^\w\n]*(?:\d{1,2}[^\w\n]+)?(from .{1,200})$", re.IGNORECASE | re.MULTILINE)
 
 
 def _judge_route(reply: str, expected: str) -> Judgement:

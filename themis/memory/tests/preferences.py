@@ -9,6 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -459,7 +460,7 @@ _ADVICE = Phrasing(
     options=r"[^?:.]+",
 )
 _NAMED = any_of(option for domain in DOMAINS for option in domain.options)
-_OPTION = re.compile(rf"the ({_NAMED}) with ({any_of(_FEATURES)}) and ({any_of(_FEATURES)})", re.IGNORECASE)
+_OPTION = lazy_pattern(rf"the ({_NAMED}) with ({any_of(_FEATURES)}) and ({any_of(_FEATURES)})", re.IGNORECASE)
 _SPREAD_FROM = 4_000
 _NAMESAKE_SHARE, _INTRODUCED_SHARE, _CORRECTED_SHARE = 0.4, 0.25, 0.25
 

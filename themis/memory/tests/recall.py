@@ -9,6 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar, NamedTuple
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -77,9 +78,9 @@ _ISLAND_FACTS: dict[str, _Fact] = {
         _combine("Addr Birr Esk Grind Hurm Liskar Oss Pravv Tarr Umb Vaunt Wenn", "ow el ick usk"),
     ),
     "emblem": _Fact(
-        ("The emblem of {island} shows a {answer}.", "There is a {answer} in the coat of arms of {island}.",
-         "Wherever {island} puts its emblem, you see a {answer}.", "The flag of {island} has a {answer} on it, its emblem.",
-         "Every official letter from {island} is sealed with a {answer}."),
+        ("The emblem of {island} shows the {answer}.", "You find the {answer} in the coat of arms of {island}.",
+         "Wherever {island} puts its emblem, you see the {answer}.", "The flag of {island} has the {answer} on it, its emblem.",
+         "Every official letter from {island} is sealed with the {answer}."),
         ("Which animal does the emblem of {island} show?", "What animal is in the emblem of {island}?",
          "Which animal stands for {island} on seals and flags?"),
         ("badger", "beaver", "bison", "camel", "cockerel", "dormouse", "egret", "gecko", "hedgehog", "heron", "lynx", "mole",
@@ -503,6 +504,7 @@ def _weigh_step(grade: Grade, reply: str, answer: str, question: str) -> Grade:
     head, _, last = reply.rpartition("\n")
     # A line of its own below the answer, which does not come back to it, is about something else.
     reply = head if mentions(head, answer) and not mentions(last, answer) and not _STEP_NUMBER.search(last) else reply
+    reply = _drop_neighbours(reply, answer)
     others = [detail for kind in MACHINE_KINDS if answer not in kind for detail in kind if not detail.isdigit()]
     if more := find_phrases(reply, (*others, answer)) - {answer} - find_phrases(question, others):
         return Grade(0.0, (f"asked for one step, gives {', '.join(sorted(more))} as well",))
@@ -511,7 +513,21 @@ def _weigh_step(grade: Grade, reply: str, answer: str, question: str) -> Grade:
     return grade
 
 
-_STEP_NUMBER = re.compile(r"\bsteps? \d+(?: (?:to|and) \d+)?|^\W*\d+[.):]", re.IGNORECASE | re.MULTILINE)
+def _drop_neighbours(reply: str, answer: str) -> str:
+    """The reply without what it says, beside the answer, of the steps before and after it."""
+    parts = _STEP_PARTS.split(reply)
+    kept = [part for part in parts if mentions(part, answer) or not _NEIGHBOUR.search(part)]
+    return " ".join(kept)
+
+
+_STEP_PARTS = lazy_pattern(r"(?<=[.!?;\n])\s|(?=\()|(?<=\))")
+# In brackets, or said of a step by its place.
+_NEIGHBOUR = lazy_pattern(
+    r"\A\(|\b(?:comes? (?:right |just )?(?:after|next|before|then)|(?:is|are) (?:next|left)|remains?|previous|just before"
+    r"|step \d+ (?:was|is))\b",
+    re.IGNORECASE,
+)
+_STEP_NUMBER = lazy_pattern(r"\bsteps? \d+(?: (?:to|and) \d+)?|^\W*\d+[.):]", re.IGNORECASE | re.MULTILINE)
 
 
 def _name_machine(rng: Random) -> str:

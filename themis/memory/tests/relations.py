@@ -9,6 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -145,7 +146,7 @@ def _grade_town(reply: str, expected: Sequence[str]) -> Grade:
 
 
 # A sentence about another chain.
-_OF_OTHERS = re.compile(
+_OF_OTHERS = lazy_pattern(
     r"[^.!?;\n]{1,80}\bthe other (?:one|boss|head|director|person|chain|place)\b[^.!?;\n]{0,80}[.!?;]?"
 )
 

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from themis.core.json_repair import parse_json
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Action, AgentReply, Ask, Consult, Grade, Say, Script, Wait
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing
@@ -379,11 +380,11 @@ def _map_words() -> dict[str, str]:
 
 
 # `What a pity about the duck` does not order it.
-_REGRET = re.compile(
+_REGRET = lazy_pattern(
     r"\b(?:what a (?:shame|pity)|(?:too|so) bad|(?:a |that's a )?pity|(?:i'm |i am )?sorry to hear)\b[^.!?;,\n]{0,100}",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     r"(?:\bnumbers?|\bnos?\.|\bnr\.?|#)\s*(\d{1,2}(?:(?:,| and|, and| &|, #| and #)\s?\d{1,2}){0,5})\b"
 )
 # Words of the menu that a guest may use without meaning the item, or for several of them.
@@ -406,6 +407,12 @@ def notices(reply: str, wrong: str, right: str, ordered: Sequence[str] = ()) -> 
     missed = set(read_order(_WANTED.sub("ordered", _DISH_ON_TABLE.sub(" ", reply)), ()).items) - {wrong}
     if ordered and right not in missed and missed - set(ordered):
         return False
+    mentioned = {*read_order(reply, ()).items}
+    if right not in mentioned and _asks_for_wrong(reply, wrong):
+        return False
+    if (refused := _list_refused(reply)) and refused <= {*ordered} - {right} and right not in mentioned:
+        # Objects to what was ordered; of the dish in question it may say something as well.
+        return None if wrong in mentioned else False
     text = _CONTENT.sub(" ", fold(reply))
     objects = _OBJECTION.search(text) is not None
     order = read_order(reply, ()).items
@@ -420,27 +427,50 @@ def notices(reply: str, wrong: str, right: str, ordered: Sequence[str] = ()) -> 
     return None
 
 
+def _asks_for_wrong(reply: str, wrong: str) -> bool:
+    """Whether the reply says that it ordered the very dish that it did not order."""
+    return any(wrong in read_order(part, ()).items for part in _ASKED_FOR.findall(reply))
+
+
+def _list_refused(reply: str) -> set[str]:
+    """The dishes of which the reply says that they were not ordered."""
+    return {item for parts in _NOT_MINE.findall(reply) for part in parts for item in read_order(part, ()).items}
+
+
+# `I ordered the soup`, and neither `I never ordered it` nor `I ordered the fish and got the soup`.
+_ASKED_FOR = lazy_pattern(
+    r"(?<!believe )(?<!think )(?<!suppose )(?<!remember )\bI(?:'d| had|'ve| have)? "
+    r"(?:ordered|asked for|wanted|chose|chosen|picked) (?![^.!;,\n]{0,60}\?)"
+    r"((?:(?!\b(?:not|and|but|instead|rather|got|than|never|when|after|before)\b|n't)[^.!?;,\n–—]){1,50})",
+    re.IGNORECASE,
+)
+_NOT_MINE = lazy_pattern(
+    r"(?:n't|\bnot|\bnever) (?:(?:think|believe|remember|recall) (?:that )?(?:i(?:'d| had|'ve| have)? )?)?"
+    r"(?:order(?:ed|ing)?|ask(?:ed|ing)? for|want(?:ed)?) ([^.!?;,\n–—]{1,50})"
+    r"|([^.!?;,\n–—]{1,50}?) (?:(?:is|are|was|were)(?:n't| not)) (?:what i|mine|my|for me|right)\b",
+    re.IGNORECASE,
+)
 # `You brought me the soup` and `this is soup` speak of what was served.
-_DISH_ON_TABLE = re.compile(
+_DISH_ON_TABLE = lazy_pattern(
     r"\b(?:brought|served|gave|given|got|received|this is|that is|that's|there is|there's|these are|what is"
     r"|looks like)\b[^.!?;,\n]{1,60}",
     re.IGNORECASE,
 )
-_WANTED = re.compile(r"\bwanted\b", re.IGNORECASE)
+_WANTED = lazy_pattern(r"\bwanted\b", re.IGNORECASE)
 _SHORT = 4
 # What sounds like an objection and is none: exactly what I ordered, nothing is wrong.
-_CONTENT = re.compile(
+_CONTENT = lazy_pattern(
     r"n't (?:remember|recall|know) what i(?:'d| had| have)? ordered\b"
     r"|\b(?:just|exactly|precisely) what i(?:'d| had| have)? (?:ordered|wanted|wished|asked)\b"
     r"|\b(?:as|is what|just what|exactly what|everything) (?:i )?(?:had |have )?ordered\b|\bno "
     r"(?:mistakes?|errors?|mix[ -]?up)\b"
     r"|\bnothing (?:is |was |seems )?(?:wrong|missing|incorrect)\b"
 )
-_DOUBTS = re.compile(
+_DOUBTS = lazy_pattern(
     r"\bdid i\b[^.!\n]{0,60}\?[^?]{0,40}\bnot (?:sure|certain)\b|\bi'?m not sure (?:if|whether) (?:i|that)\b"
 )
-_OBJECTION = re.compile(
-    r"n't (?:order|ask|what|have|right|mine|my|remember|recall|the|for me)|\bnot "
+_OBJECTION = lazy_pattern(
+    r"n't (?:think so\b|order|ask|what|have|right|mine|my|remember|recall|the|for me)|\bnot "
     r"(?:order|ask|what|mine|my|right|correct|the|quite|exactly|for me)|\bordered\b"
     r"|n't (?:think|believe|suppose)\b[^.!?\n]{0,60}\b(?:mine|my|i|right|correct)\b"
     r"|\bwrong\b|\bmistake\b|\bmix(?:ed)?[ -]?up\b|\binstead\b|\bshould (?:be|have)\b|\bsupposed\b|\bmissing\b"
@@ -493,4 +523,4 @@ class _Guest(Reader):
         return f"I would like the {self._drink}, please."
 
 
-_MENU_LINE = re.compile(r"\s+\d+\. (.+?)(?: – [\d.]+ €)?$")
+_MENU_LINE = lazy_pattern(r"\s+\d+\. (.+?)(?: – [\d.]+ €)?$")

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Ask, Grade, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -166,7 +167,7 @@ def grade_matter(reply: str, matter: str) -> Grade:
 
 
 # What was not dealt with in the session.
-_PUT_OFF = re.compile(
+_PUT_OFF = lazy_pattern(
     r"[^.;:!?,()\n–—]{1,60}\b(?:put off|postponed|deferred|had to wait|must wait|waits|another (?:session|time|day|week))\b"
     r"[^.;!?()\n]{0,60}"
 )
@@ -179,9 +180,9 @@ def grade_weekday(reply: str, day: str) -> Grade:
     return grade_retelling(reply, _OPENING, slot="day") or weigh_claim(stated, day, WEEKDAYS)
 
 
-_FOREIGN_DAY = re.compile(r"[^\W\d_]{5,10}")
+_FOREIGN_DAY = lazy_pattern(r"[^\W\d_]{5,10}")
 _DAYS_BY_LETTERS = {day[:3].lower(): day for day in WEEKDAYS}
-_SHORT_DAY = re.compile(
+_SHORT_DAY = lazy_pattern(
     r"\b(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)\b\.?|\A\W*(mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)(?=\W*\Z)"
 )
 

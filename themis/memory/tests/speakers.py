@@ -9,6 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -156,8 +157,8 @@ def _grade_contribution(question: str, reply: str, answer: str) -> Grade:
     return weigh_claim(stated, answer, FIRST_NAMES)
 
 
-_STRUCK = re.compile(r"\b(?:strike|scrap|cross out)\b", re.IGNORECASE)
-_PARTS = re.compile(r"(?=[,;:.!?()\n–—]|\s-+\s|\bwhile\b|\bbut\b)")
+_STRUCK = lazy_pattern(r"\b(?:strike|scrap|cross out)\b", re.IGNORECASE)
+_PARTS = lazy_pattern(r"(?=[,;:.!?()\n–—]|\s-+\s|\bwhile\b|\bbut\b)")
 
 
 class _GroupChatReader(Reader):
@@ -311,11 +312,12 @@ def grade_secret(reply: str, present: str) -> Grade:
 
 _LONG = 4
 # Says nothing, and yet something.
-_HINT = re.compile(
+_HINT = lazy_pattern(
     r"\b(?:not|n't|cannot|can't|secret)\b[^.!?\n]{0,60}\b(?:but|however|only that|except)\b,? (?:(?:i can say "
     r"|let me say )?(?:that )?)?"
     r"(?:it|you|they|she|he)(?:'s|'ll| is| will| has| can|'re)\b(?! (?:a )?(?:secret|surprise|find out|see"
-    r"|have to wait|know soon|love))"
+    r"|have to wait|know soon|love|(?:quite |perfectly )?safe\b(?! to)|worth (?:the wait|waiting)|have to (?:ask|be patient)"
+    r"|be (?:patient|told)|(?:like|enjoy) it(?=\W*\Z)))"
 )
 
 

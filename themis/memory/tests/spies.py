@@ -10,6 +10,7 @@ from itertools import chain
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Grading, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -464,17 +465,17 @@ def _sum_up(reply: str, expected: Sequence[Sequence[str]], understood: Sequence[
 _TIME_WORDS = frozenset(word for own in TIMES.values() for word in own)
 _OWN = frozenset(word for variants in KEYWORDS.values() for own in variants for word in own)
 # Keywords that are none.
-_IDIOM = re.compile(
+_IDIOM = lazy_pattern(
     r"\b(?:the key (?:is|to|here|point|detail)\b|key (?:point|detail|information|thing)s?\b|(?:rings?|ringing) a bell\b"
     r"|(?:past|after|from|since) (?:noon|midday|midnight)\b"
     r"|bridge the\b|24-?\s?hours?\b|needless\b)",
     re.IGNORECASE,
 )
-_GAVE_UP = re.compile(
+_GAVE_UP = lazy_pattern(
     r"(?:n't|\bnot|\bunable|\bno idea|\bcannot)\b[^.!?\n]{0,40}"
     r"\b(?:work(?:ed)? out|figured?|make|made|decipher|decoded?|tell|rest)\b"
 )
-_LINE_NUMBER = re.compile(r"^\s{0,10}\d{1,2}[.)](?=\s)", re.MULTILINE)
+_LINE_NUMBER = lazy_pattern(r"^\s{0,10}\d{1,2}[.)](?=\s)", re.MULTILINE)
 # Words of an answer that describe neither a time nor a place nor a thing.
 _EMPTY_WORDS = """
 about accordingly after again alone along am an and answer are around arrive as at back be because been before

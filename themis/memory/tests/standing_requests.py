@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement, Listen, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -314,7 +315,7 @@ _OWN_WORDS = _OWN_THINGS | {word for one in (*_VERBS, *_MADE_OF) for word in spl
 
 
 # Speaks of the phrase instead of saying it.
-_UNSAID = re.compile(
+_UNSAID = lazy_pattern(
     r"\b(?:no need to say|(?:n't|not) (?:going to |have to |need to )?say|instead of saying|without saying"
     r"|not the (?:time|case|day) for)\b"
 )

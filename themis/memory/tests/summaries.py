@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
 from typing import ClassVar, TypedDict
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -222,7 +222,7 @@ def _grade_summary(reply: str, points: Points) -> Judgement:
     length = len(split_words(reply))
     if length > _TOO_LONG * points["words"]:
         return Grade(0.0, (f"asked for {points['words']} words, got {length}",))
-    if _HINTS.search(fold(reply)):
+    if _HINTS.search(fold(reply)) and not find_phrases(reply, points["withheld"]):
         return Grade.failure(f"it is not clear whether this keeps to itself what was to be left out: {shorten(reply)}")
     text = _UNIT.sub(" ", _THOUSANDS.sub("", reply))
     wanted, unwanted = [fact for _, fact in points["required"]], [*points["retracted"], *points["withheld"]]
@@ -253,22 +253,22 @@ def _grade_summary(reply: str, points: Points) -> Judgement:
 
 
 # Says that there is more.
-_HINTS = re.compile(
+_HINTS = lazy_pattern(
     r"\b(?:asked|told|supposed|meant) (?:me )?(?:to leave out|not to (?:mention|tell|say)|to keep (?:quiet|silent))\b"
 )
 
 # The separators in 3,470 and 3 470.
-_THOUSANDS = re.compile(r"(?<=\b\d)[,.'’\u00a0\u202f ](?=\d{3}\b)")
+_THOUSANDS = lazy_pattern(r"(?<=\b\d)[,.'’\u00a0\u202f ](?=\d{3}\b)")
 
 # Where a unit begins that is written without a blank: 3470cr.
-_UNIT = re.compile(r"(?<=\d{4})(?=[a-zA-Z]{1,6}\b)")
+_UNIT = lazy_pattern(r"(?<=\d{4})(?=[a-zA-Z]{1,6}\b)")
 # Where a reply says of the fact itself, in the same sentence, that it does not hold.
-_OVER = re.compile(
+_OVER = lazy_pattern(
     r"\b(?:no longer|not any ?more|any ?more|cancell?ed|withdrawn|taken back|retracted|struck|scrapped|dropped|called off"
     r"|fallen through|fell through|obsolete|void|not settled|off the table|(?:is|are|was|were) off|on hold"
     r"|does not hold|do not hold)\b"
 )
-_SENTENCES = re.compile(r"(?<=[.!?;\n])\s")
+_SENTENCES = lazy_pattern(r"(?<=[.!?;\n])\s")
 
 
 def _find_reported(text: str, facts: Sequence[str]) -> dict[str, bool | None]:
@@ -294,7 +294,7 @@ def _find_misplaced(text: str, points: Sequence[Sequence[str]]) -> list[str]:
     return misplaced
 
 
-_CLAUSES = re.compile(r"[.;,\n|]|\band\b")
+_CLAUSES = lazy_pattern(r"[.;,\n|]|\band\b")
 
 
 @dataclass

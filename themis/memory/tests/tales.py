@@ -11,13 +11,15 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar, TypedDict
 
+from themis.core.patterns import lazy_pattern
 from themis.exceptions import DatasetError
 from themis.memory.actions import Grade, Grading, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import remove_guesses
+from themis.memory.scoring.claims import abstains, remove_guesses
 from themis.memory.scoring.lists import measure_recall
+from themis.memory.scoring.nearness import reduce_word
 from themis.memory.scoring.numbers import parse_number, remove_non_answers
 from themis.memory.scoring.words import find_correction, shorten, split_words
 from themis.memory.tests.journeys import OPTIONS, read_circumstances, read_opening, tell_tale
@@ -38,15 +40,15 @@ _OWN_CHARACTERS_PER_TOKEN = 4.2
 _FRAME_TOKENS = 420
 _CHAPTER_TOKENS = (60, 400)
 _CHAPTERS_AT_LEAST = 8
-_OPTION = re.compile(
+_OPTION = lazy_pattern(
     r"\b(?:option|answer|number|choice|it's|it is)\b\W*(?:is\W+)?(?:option\W+|number\W+)?(\d+)\b", re.IGNORECASE
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-_ORDINAL = re.compile(
+_ORDINAL = lazy_pattern(
     rf"\b(?:({'|'.join(_ORDINALS)})|(\d)(?:st|nd|rd|th))(?= (?:option|one|opening|beginning)\b|\W{{0,5}}\Z)"
 )
 # What a reply that weighs several options comes to.
-_CHOSEN = re.compile(
+_CHOSEN = lazy_pattern(
     r"\b(?:only(?= (?:option|number)? ?\d\b)|leaves|so|therefore|thus|hence|final answer|answer|choose|pick"
     r"|go(?:ing)? (?:with|for)|must be|has to be|settle on)\b"
     r"(?: (?:is|it|it's|must|has|to|be|only|just|with|i'd|say|choose|pick|the|my))*"
@@ -203,8 +205,8 @@ _QUESTION = Phrasing(
     "How does the next chapter of “{title}” begin? Answer with nothing but the number of the option.",
     **_SLOTS,
 )
-_LISTED = re.compile(r"^Option (\d+): (.+)$", re.MULTILINE)
-_OPTION_TEXT = re.compile(r"^Option (\d+):\s(.{1,4000})$", re.MULTILINE)
+_LISTED = lazy_pattern(r"^Option (\d+): (.+)$", re.MULTILINE)
+_OPTION_TEXT = lazy_pattern(r"^Option (\d+):\s(.{1,4000})$", re.MULTILINE)
 
 
 class _TaleReader(Reader):
@@ -248,9 +250,27 @@ def grade_option(reply: str, expected: str, options: Mapping[str, str] | None = 
         if chosen is not None:
             return Grade.failure(f"gives the number of one option and the text of another: {shorten(reply)}")
         return Grade.when(quoted == [expected], f"expected option {expected}, quotes option {quoted[0]}")
+    if not _DIGITS.search(text) and (described := _find_described(reply, options or {})):
+        if len(described) > 1 and expected in described:
+            return Grade.failure(f"describes what several options have: {shorten(reply)}")
+        return Grade.when(described == [expected], f"expected option {expected}, describes {', '.join(described)}")
     if chosen is None:
         return Grade(0.0, (f"expected option {expected}; no single number in: {shorten(reply)}",))
     return Grade.when(chosen == float(expected), f"expected option {expected}, got {chosen:g}")
+
+
+def _find_described(reply: str, options: Mapping[str, str]) -> list[str]:
+    """The options that have everything that a reply says of one and that not all of them have."""
+    texts = {number: {reduce_word(word) for word in split_words(option)} for number, option in options.items()}
+    if not texts or abstains(reply) or max(map(len, options.values())) > _ONE_SENTENCE:
+        return []
+    said = {reduce_word(word) for word in split_words(reply) if len(word) > _SHORT}
+    telling = {word for word in said if 0 < sum(word in words for words in texts.values()) < len(texts)}
+    return [number for number, words in texts.items() if telling <= words] if len(telling) >= _FEW_WORDS else []
+
+
+# Shorter words tell no option from another, nor does a single one; of pages of prose any reply has some.
+_SHORT, _FEW_WORDS, _ONE_SENTENCE = 4, 2, 300
 
 
 def _quotes(reply: str, option: str) -> bool:
@@ -266,7 +286,7 @@ def _to_number(ordinal: re.Match[str]) -> str:
 
 
 def _find_chosen(text: str) -> float | None:
-    text = _HOW_MANY.sub(" ", text)
+    text = _remove_ruled_out(_HOW_MANY.sub(" ", text))
     answers = remove_non_answers(text)
     if len(set(_FITTING.findall(text))) == 1 and len(set(_DIGITS.findall(text))) > 2:
         return float(_FITTING.findall(text)[0])
@@ -282,16 +302,31 @@ def _find_chosen(text: str) -> float | None:
     return float(last[1]) if (last := _LAST_LINE.search(text.rstrip())) else None
 
 
-_HOW_MANY = re.compile(
+def _remove_ruled_out(text: str) -> str:
+    """The text without the numbers of which it says somewhere that they are out, unless those are all that it names."""
+    out = {number for listed in _OUT.finditer(text) for number in _DIGITS.findall(listed[0])}
+    kept = re.sub(rf"(?i:\b(?:option|number) )?\b(?:{'|'.join(sorted(out))})\b", " ", text) if out else text
+    return kept if _DIGITS.search(kept) else text
+
+
+_SERIES = r"\d(?:(?:,| and|, and| or|, or|,? option| and option) \d){0,4}"
+_OUT = lazy_pattern(
+    rf"\b{_SERIES}(?:,? both|,? all)? (?:is|are|was|were) (?:both |all |therefore |thus )?"
+    r"(?:out|ruled out|excluded|eliminated|impossible|off the table)\b"
+    rf"|\b{_SERIES} (?:drops?|falls?|go(?:es)?) (?:out|away)\b"
+    rf"|\b(?:rul(?:e[sd]?|ing) out|exclud(?:e[sd]?|ing)|eliminat(?:e[sd]?|ing)) (?:options? )?{_SERIES}\b",
+    re.IGNORECASE,
+)
+_HOW_MANY = lazy_pattern(
     r"\b(?:none|neither|any|each|all|no one) of (?:the|these|those|all) (?:6|six)\b|\b(?:out )?(?:of )?(?:the|all"
     r"|these) 6 (?:options|beginnings|openings)\b"
 )
 # One line or clause for each option: `2: yes`.
-_FITTING = re.compile(
+_FITTING = lazy_pattern(
     r"(?:^|[.;,\n]\s{0,3})\W{0,4}(?:option )?(\d)\s?[:–-]\W{0,3}(?:yes|fits|matches|correct|right|true|consistent)\b(?! ?not\b)"
 )
-_DIGITS = re.compile(r"\b\d\b")
-_LAST_LINE = re.compile(r"\n\W{0,4}(?:(?!not\b|no\b)[a-z]{1,12}\W{1,4}){0,3}(\d)\W{0,4}\Z", re.IGNORECASE)
+_DIGITS = lazy_pattern(r"\b\d\b")
+_LAST_LINE = lazy_pattern(r"\n\W{0,4}(?:(?!not\b|no\b)[a-z]{1,12}\W{1,4}){0,3}(\d)\W{0,4}\Z", re.IGNORECASE)
 
 
 def split_pages(text: str, size: int) -> list[str]:

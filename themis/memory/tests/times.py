@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Ask, Grade, Say, Script, Wait
 from themis.memory.examples import LAST_SHARE, TestExample
 from themis.memory.phrasing import Phrasing, any_of
@@ -28,8 +29,8 @@ _DEEDS = {
     "repaired": ("canoe", "gramophone", "sledge", "barometer"),
     "bought": ("clarinet", "telescope", "typewriter", "tent"),
     "framed": ("poster", "map", "portrait", "diploma"),
-    "auctioned off": ("carpet", "chess set", "chandelier", "globe"),
-    "gave away": ("rocking chair", "aquarium", "sewing machine", "tool box"),
+    "auctioned": ("carpet", "chess set", "chandelier", "globe"),
+    "donated": ("rocking chair", "aquarium", "sewing machine", "tool box"),
 }
 _LOOKS = (
     "walnut", "striped", "rusty", "tall", "Danish", "dented", "heirloom", "patched", "checkered", "lacquered", "crooked",
@@ -209,6 +210,8 @@ def grade_days(reply: str, days: int) -> Grade:
     if _GUESS.search(fold(reply)):
         return Grade(0.0, (f"expected {days} days, got a guess: {shorten(reply)}",))
     text = to_figures(reply)
+    # When it was told of is not when it was done, unless the reply says nothing else.
+    text = done if _PLAIN_DAYS.search(done := _TOLD_AGO.sub(" ", text)) else text
     # `13 days, i.e. nearly two weeks` gives days and explains them.
     plain = set(_PLAIN_DAYS.findall(remove_non_answers(text)))
     explained = _SPAN.sub(" ", text) if len(plain) == 1 and not find_correction(text) else _SPAN.sub(_to_days, text)
@@ -224,17 +227,23 @@ def grade_days(reply: str, days: int) -> Grade:
     return grade
 
 
-_ROUGHLY = re.compile(
-    r"\b(?:about|around|roughly|approximately|approx|some|almost|nearly|circa|ca|give or take|or so)\b|~|≈"
+_ROUGHLY = lazy_pattern(
+    # `You told me about it` is no rough figure.
+    r"\b(?:(?:about|around)(?! (?:it|that|this|them|the|your|my|his|her)\b)"
+    r"|roughly|approximately|approx|some|almost|nearly|circa|ca|give or take|or so)\b|~|≈"
 )
 
 
-_GUESS = re.compile(
+_GUESS = lazy_pattern(
     r"(?:n't (?:know|recall|remember)|\bno idea|n't told|\bnever told|\bnot told)\b.{0,80}\b(?:maybe|perhaps|guess|possibly)\b",
     re.DOTALL,
 )
-_PLAIN_DAYS = re.compile(r"(?<!weeks and )(?<!week and )(?<![\w.])(\d{1,4}) days?\b(?! (?:a|per|each)\b)")
-_SPAN = re.compile(
+_TOLD_AGO = lazy_pattern(
+    r"\b(?:told|mentioned|spoke|talked|heard)\b[^.!?;:\n\d]{0,40}\d{1,4} days? ago\b"
+    r"(?:[,;]? (?:and )?(?:it|that|this)(?: (?:was|happened))? \d{1,3} days? (?:before|earlier)(?: that| then)?)?"
+)
+_PLAIN_DAYS = lazy_pattern(r"(?<!weeks and )(?<!week and )(?<![\w.])(\d{1,4}) days?\b(?! (?:a|per|each)\b)")
+_SPAN = lazy_pattern(
     r"\b(\d{1,4}|an?|one) (minute|hour|week|fortnight|month|year)s?\b(?:,? and (\d{1,2}|an?|one) days?\b)?"
 )
 _DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "week": 7, "fortnight": 14, "month": 30, "year": 365}

@@ -10,11 +10,12 @@ from datetime import date, datetime, timedelta
 from random import Random
 from typing import ClassVar
 
+from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import find_conclusion, find_first_claim, grade_retelling, weigh_claim
+from themis.memory.scoring.claims import abstains, find_conclusion, find_first_claim, grade_retelling, weigh_claim
 from themis.memory.scoring.languages import is_foreign
 from themis.memory.scoring.listing import parse_json_list
 from themis.memory.scoring.lists import grade_members
@@ -218,11 +219,24 @@ class Names(OwnNames):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         retold = grade_retelling(responses[0], NAME.told, NAME.changed)
         grade = retold or weigh_claim(responses[0], expected[0], self.answers)
+        if not retold and not grade.score and _names_holder(responses[0]):
+            grade = Grade.failure(f"says whose name it is, and not which: {shorten(responses[0])}")
         return Grade.mean((yield from settle(questions, responses, expected, [grade])))
 
     @classmethod
     def make_reader(cls) -> Reader:
         return _NamesReader(NAME, _RESET_NAMES)
+
+
+def _names_holder(reply: str) -> bool:
+    """Whether the reply gives the name as that of somebody else, without saying it."""
+    return not find_phrases(reply, FIRST_NAMES) and not abstains(reply) and _LIKE_HOLDER.search(fold(reply)) is not None
+
+
+_LIKE_HOLDER = lazy_pattern(
+    r"\b(?:the (?:same )?name (?:of|as)|the same as|(?:called|named) (?:after|like|the same as)|after|like)\b"
+    rf"[^.!?\n]{{0,20}}\b(?:{'|'.join(_NAMESAKES)})\b"
+)
 
 
 class _NamesReader(AttributeReader):
@@ -410,7 +424,7 @@ _BASIC = (
 )
 
 
-_TONE = re.compile(rf"\b(?:deep|dark|light|bright|pale|soft|strong|warm) (?:{'|'.join(_BASIC)})\b")
+_TONE = lazy_pattern(rf"\b(?:deep|dark|light|bright|pale|soft|strong|warm) (?:{'|'.join(_BASIC)})\b")
 
 
 class _ColoursReader(AttributeReader):

@@ -1,4 +1,4 @@
-"""`python -m themis.cli` is the command `themis`."""
+"""`python -m themis` is the command `themis`."""
 
 from themis.cli import main
 
