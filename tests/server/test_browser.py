@@ -407,13 +407,14 @@ PATHS = {
 
 @pytest.mark.parametrize("width", [1440, 820, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_fit_every_width_in_both_themes(lab, open_page, scheme, width, tmp_path):
-    """Set THEMIS_SCREENSHOTS to a folder to look at them."""
+def test_pages_fit_every_width_in_both_themes(lab, open_page, scheme, width):
+    """Set THEMIS_SCREENSHOTS to a folder to look at them; what is asserted is measured on the page, not on its picture."""
     page = open_page(lab, viewport={"width": width, "height": 900}, color_scheme=scheme)
-    folder = Path(os.environ.get("THEMIS_SCREENSHOTS", tmp_path))
+    folder = os.environ.get("THEMIS_SCREENSHOTS")
     for name, path in PATHS.items():
         page.goto(lab.address + path)
-        page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
+        if folder:
+            page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png")
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
         assert page.evaluate(CUT_OFF) == [], name
         assert page.evaluate(SPILT) == [], name
