@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import find_claims, find_standing, weigh_claim
+from themis.memory.scoring.claims import find_claims, find_possible_claims, find_standing, weigh_claim
 from themis.memory.scoring.clauses import Standing
+from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_correction, find_phrases, fold, remove_echo, shorten, split_words
 
@@ -57,6 +58,9 @@ def grade_choice(question: str, reply: str, expected: str, among: Iterable[str])
     several = find_standing(said, every) is Standing.CONCLUDED or len(claimed) > 2 or _ALSO.search(fold(said))
     if expected in claimed and len(claimed) > 1 and _ranks_first(said, expected, every):
         return Grade.failure(f"a ranking, of which this may choose the first: {shorten(reply)}")
+    in_full = _name_in_full(said, question, every)
+    if grade.score != 1.0 and is_prominent(in_full, expected, every, find_possible_claims(in_full, every)):
+        return Grade.failure(f"it is not clear whether this chooses {expected!r}: {shorten(reply)}")
     if grade.failed and len(claimed) > 1 and several:
         return Grade(0.0, (f"expected only {expected!r}, chooses {', '.join(sorted(claimed))}",))
     if len(find_phrases(said, every)) > 1 and find_standing(said, every) in (Standing.REASON, Standing.PAST):

@@ -6,7 +6,6 @@ which is never right. Clauses are of folded text: see `words.fold`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -19,13 +18,13 @@ from themis.memory.scoring.clauses import Clause, Standing, read_clauses
 from themis.memory.scoring.languages import is_foreign
 from themis.memory.scoring.nearness import Near, compare_with, unite_words
 from themis.memory.scoring.numbers import grade_number, parse_unit
+from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import (
     TAG,
     find_correction,
     find_in_folded,
     find_phrases,
-    find_tags,
     fold,
     mentions,
     shorten,
@@ -92,30 +91,22 @@ def weigh_claim(
     if not exact:
         reply = _name_expected(reply, expected, every)
     grade = grade_claim(reply, expected, every, exact=exact)
-    claimed = find_claims(remove_guesses(reply), every)
-    words = len(split_words(reply))
-    if expected in find_phrases(reply, every) and _depends(reply, every):
+    named = find_phrases(reply, every)
+    if expected in named and _depends(reply, every):
         unclear = True
     elif grade.score:
         text = fold(reply)
         vague = _CLUELESS.search(text) is not None and _VAGUE.search(text) is not None
         unclear = vague or _TAKEN_BACK.search(text) is not None
-    elif expected in find_phrases(reply, every) and is_foreign(reply):
-        unclear = True
-    elif claimed:
-        # Of several, each with a verb of its own, the reply may well prefer one in a way that no rule here knows.
-        several = expected in claimed and 1 < len(claimed) <= _FEW < words
-        chosen = _returns_to(reply, expected, every) or _refers(reply, every)
-        unclear = several and (chosen or not _lists_some(reply, every))
-        unclear = unclear or (expected not in claimed and _may_mean(reply, expected, every))
-    elif mentions(reply, expected):
-        unclear = not abstains(reply) and (words > _PLAIN_WORDS or not _DENIES.search(fold(reply)))
+    elif expected in named and len(named) > 1:
+        if find_conclusion(remove_guesses(reply), every) == {expected}:
+            return Grade(1.0, (f"concludes with {expected!r}",))
+        unclear = is_foreign(reply) or is_prominent(reply, expected, every, find_possible_claims(reply, every))
+    elif expected in named:
+        long = len(split_words(reply)) > _PLAIN_WORDS
+        unclear = is_foreign(reply) or (not abstains(reply) and (long or not _DENIES.search(fold(reply))))
     else:
-        near = (
-            Near.FAR
-            if in_full or exact or abstains(reply) or find_phrases(reply, every)
-            else compare_with(reply, expected, every)
-        )
+        near = Near.FAR if in_full or exact or abstains(reply) or named else compare_with(reply, expected, every)
         if near is Near.FAR and not (in_full or exact) and is_foreign(reply) and not abstains(reply):
             near = Near.PERHAPS
         if near is Near.MEANT:
@@ -132,52 +123,15 @@ def _depends(reply: str, among: Iterable[str]) -> bool:
     return _OPEN.search(tagged) is not None or (_ONE_OF.search(tagged) is not None and not _OR.search(tagged))
 
 
-def _may_mean(reply: str, expected: str, among: Iterable[str]) -> bool:
-    """Whether the reply names the phrase, and may well mean it though the rules read another one."""
-    if _opens_with(reply, expected, among):
-        return True
-    clauses = _find_assertions(reply, among)
-    said_last = bool(clauses) and clauses[-1].phrases == {expected} and clauses[-1].standing >= Standing.SAID
-    referred = _refers(reply, among) and expected in find_phrases(reply, among)
-    return referred or (said_last and len(split_words(reply)) > _SHORT_WORDS and not _IRRELEVANT.search(fold(reply)))
-
-
-def _opens_with(reply: str, expected: str, among: Iterable[str]) -> bool:
-    """Whether the reply begins with the phrase alone, and says of another one only that it is later or last."""
-    if find_correction(fold(reply)):
-        return False
-    clauses = _find_assertions(reply, among)
-    highest = max((clause.standing for clause in clauses), default=Standing.DENIED)
-    first = clauses[0] if clauses else None
-    alone = first is not None and first.standing is Standing.ALONE and first.phrases == {expected}
-    return alone and highest is Standing.CURRENT
-
-
-def _returns_to(reply: str, expected: str, among: Iterable[str]) -> bool:
-    """Whether, after several were named, the reply ends with one of them: `red and blue tie, and red is cheaper`."""
-    candidates = tuple(sorted(among))
-    tags = TAG.findall(tag_phrases(fold(reply), candidates))
-    times = Counter(tags)
-    return find_tags(tags[-1], candidates) == {expected} and times.pop(tags[-1]) > 1 and set(times.values()) == {1}
-
-
-def _refers(reply: str, among: Iterable[str]) -> bool:
-    """Whether the reply means one of those that it has named by its place among them, and does not name it again."""
-    return _REFERS.search(_NAMED_AGAIN.sub("", tag_phrases(fold(reply), tuple(sorted(among))))) is not None
-
-
-def _lists_some(reply: str, among: Iterable[str]) -> bool:
-    """Whether candidates stand side by side, none of them preferred: `red and blue`, `red, blue`, `one is red`."""
-    return reply.count("?") > 1 or _SIDE_BY_SIDE.search(tag_phrases(fold(reply), tuple(sorted(among)))) is not None
-
-
 # Without any of these, what is only mentioned may be said in a way that no rule here knows.
 _DENIES = lazy_pattern(
     r"n't\b|\b(?:not?|never|none|neither|nor|cannot|without|instead|rather|than|except|former(?:ly)?|previous(?:ly)?|used to"
     r"|but|left|gave|given|wrong|incorrect|false|unlike|ruled? out|avoid|dislikes?|hates?|skip|ignore|disregard"
     r"|forg[eo]t(?:ten)?|outdated|obsolete)\b|\?"
 )
-_ONE_OF = lazy_pattern(r"\bone of (?:those|these|them|the two|both)\s?[.!]")
+# A longer reply may qualify what it says.
+_PLAIN_WORDS = 24
+_ONE_OF = lazy_pattern(r"\bone of (?:(?:those|these|them)(?: two)?|the two|both)\s?[.!;:,–—]")
 _OR = lazy_pattern(rf"{TAG.pattern},? or (?:\w{{1,12}} ){{0,3}}{TAG.pattern}")
 # In one case this, in another that.
 _OPEN = lazy_pattern(
@@ -190,24 +144,10 @@ _OPEN = lazy_pattern(
     r"|clarify|say) which"
     r"|\bwhich (?:one |of (?:them|the two) )?(?:did|do) you mean\b"
 )
-# `The latter` is one of those that were named.
-_REFERS = lazy_pattern(r"\bthe (?:latter|former|first|second|other|last)(?: one)?(?: (?:is|was|it)\b|[,.!]|\s*\Z)")
-_NAMED_AGAIN = lazy_pattern(
-    rf"\bthe (?:latter|former|first|second|other|last)(?: one)?(?:,| being| is| was) (?=(?:the )?{TAG.pattern})"
-)
-_IRRELEVANT = lazy_pattern(r"(?:n't|\bnot) (?:matter|count)\b")
-_SHORT_WORDS = 12
-# A longer reply may qualify what it says.
-_PLAIN_WORDS, _FEW = 24, 4
 # `Some say red, some say blue`, `could be red, could be blue`.
 _IN_PARALLEL = (
     rf"\b((?:some|could|might|may|can|one) \w{{2,}}|perhaps|maybe|possibly|sometimes) (?:the |an? )?{TAG.pattern}"
     rf"[^.!?\n]{{0,40}}\b\1 (?:the |an? )?{TAG.pattern}"
-)
-_SIDE_BY_SIDE = lazy_pattern(
-    rf"{TAG.pattern}(?:[\s,/&+*\"'-]|\b(?:and|or|the|a|an|then|in|both|nor)\b){{1,12}}{TAG.pattern}"
-    r"|\b(?:either|equally|or|hard to say|depends|one of|the other|in passing)\b"
-    rf"|{_IN_PARALLEL}"
 )
 
 
@@ -266,7 +206,7 @@ def grade_recital_of(reply: str, answer: str, every_answer: Iterable[str]) -> Gr
     """0 if the reply gives half of the answers to other questions too; None if it does not."""
     others = {other for other in every_answer if other != answer}
     recited = find_phrases(reply, (answer, *others)) & others
-    if len(recited) < max(2, len(others) / 2):
+    if len(recited) < max(2, len(others) / 2) or find_conclusion(reply, (answer, *others)) == {answer}:
         return None
     return Grade(0.0, (f"asked for {answer!r}, recites {len(recited)} other answers as well",))
 
@@ -289,6 +229,14 @@ def find_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
 def find_standing(reply: str, among: Iterable[str]) -> Standing:
     """How much the clause counts that gives the answer."""
     return max((clause.standing for clause in _find_assertions(reply, among)), default=Standing.DENIED)
+
+
+def find_possible_claims(reply: str, among: Iterable[str]) -> frozenset[str]:
+    """Which of the phrases the reply may assert: any, unless it says of one that it holds now, or concludes with it."""
+    text = remove_guesses(reply)
+    if find_standing(text, among) < Standing.CURRENT:
+        return frozenset(find_phrases(reply, among))
+    return find_claims(text, among)
 
 
 def find_all_claims(reply: str, among: Iterable[str]) -> frozenset[str]:

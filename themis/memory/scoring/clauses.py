@@ -282,6 +282,7 @@ _REFUTED = lazy_pattern(r"\?\s{0,3}(?:no|nope|never|(?:(?:definitely|certainly|s
 _NOTHING_BUT = lazy_pattern(
     r"(?:\b(?:not|never|no longer)|n't)\b(?:[^.!?;:,\n]{0,40})\b(?:any(?:thing|one|body|where)(?: else)?|other)"
     r" (?:but|except|besides|than|other than)\b|\bno \w{1,12} (?:passes|goes by|ends|begins) without\b"
+    r"|\bnever \w{1,12} (?:\w{1,12} )?without\b"
     r"|\bn(?:othing|obody|o one|owhere)(?: else)? (?:but|except|other than)\b"
 )
 _EXCEPT = lazy_pattern(r"\b(?:anything|everything|all|any|every \w{1,20}) but\b")
@@ -290,7 +291,8 @@ _NOT_THIS = lazy_pattern(r"(?<=\bnot)([^,]{1,80}),\s+(?=(?:a|an|the|it|to|in)\b)
 _DENIAL = lazy_pattern(
     r"\bnot\b(?! (?:sure|certain|entirely|completely|quite|mistaken|wrong|100|only|just|forgotten))"
     r"|n't\b(?! (?:worry|forg[eo]t|sure|get enough))|\bcannot\b(?! forget)|\bnever\b|\bno longer\b|\brather than\b"
-    r"|\binstead of\b|\bthan\b|\bused to\b|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislike[sd]?\b"
+    r"|\binstead of\b|\bthan\b|(?<!\bis )(?<!\bare )(?<!'s )\bused to\b"
+    r"|\bneither\b|\bnor\b|\bexcept\b|\bapart from\b|\bavoid\b|\bdislike[sd]?\b"
     r"|\bhated?s?\b|\b(?:skip(?:ped)?|(?:leave|left|set|put) (?:out|aside)(?! for)|pass(?:ed)? (?:on|over)"
     r"|cross(?:ed)? (?:off|out)|ignor(?:e[sd]?|ing)|disregard(?:ed|ing)?|lost out|turned down)\b"
     rf"|{TAG.pattern} (?:is|are|was|were|drops?|falls?) (?:out|behind (?:you|me|us|them))\b"
@@ -350,8 +352,8 @@ _BESIDES = lazy_pattern(
     r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
 )
 _CONCLUSION = lazy_pattern(
-    r"\b(?:so|therefore|thus|hence|answer|(?<!second )choice|(?:has|have) to be|must (?:be|have been)"
-    r"|recommend|suggest|go (?:for|with)|that leaves|(?<!would )wins?|winner|decides|better|best)\b"
+    r"\b(?:so(?! (?:do|does|did|has|have)\b)|therefore|thus|hence|answer|(?<!second )choice|(?:has|have|is|it's) to be"
+    r"|must (?:be|have been)|recommend|suggest|go (?:for|with)|that leaves|(?<!would )wins?|winner|decides|better|best)\b"
     r"|\A\W*but (?:\w{1,20} ){0,4}(?:it's|it is|that's|the answer is) "
     rf"|{TAG.pattern} (?:it is\b|is the one(?=\W*\Z))|\bi(?:'d| would) say\b|\btakes it\b"
     rf"|\b(?:gives|leaves) (?:us|me)\b|\bmakes it (?:the )?{TAG.pattern}|\bget (?:the|a|an)\b|\bbook the\b"

@@ -9,6 +9,7 @@ from itertools import combinations
 from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade
 from themis.memory.scoring.claims import abstains
+from themis.memory.scoring.languages import is_foreign
 from themis.memory.scoring.listing import order_mentions, parse_counted, parse_json_list, parse_listing
 from themis.memory.scoring.numbers import parse_count
 from themis.memory.scoring.spelling import spell_like
@@ -30,7 +31,7 @@ def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | No
     if among is not None:
         reply = spell_like(reply, among, *expected)
     if among is not None and parse_json_list(reply) is None:
-        reply = _CONSISTENT.sub("", reply)
+        reply = _find_result(_CONSISTENT.sub("", reply), (*among, *expected))
     answered = parse_json_list(reply) if among is None else parse_listing(reply)
     if among is not None and (answered is None or not _lists_names(reply, answered, (*among, *expected))):
         return _weigh_names(reply, expected, among)
@@ -44,6 +45,15 @@ def grade_members(reply: str, expected: Sequence[str], among: Sequence[str] | No
         found = [find_phrases(name, (*among, *expected)) for name in names]
         names = [one.pop() if len(one) == 1 else name for name, one in zip(names, found, strict=True)]
     return _grade_names(names, expected)
+
+
+def _find_result(reply: str, among: Sequence[str]) -> str:
+    """The last line of a reply if it says what follows from a table or list of all, else the reply."""
+    *before, last = reply.strip().splitlines() or [""]
+    return last if before and _FOLLOWS.match(fold(last)) and find_phrases(last, among) else reply
+
+
+_FOLLOWS = lazy_pattern(r"[\W_]{0,4}(?:so|therefore|thus|hence|result|answer|conclusion|that (?:leaves|means))\b")
 
 
 def _lists_names(reply: str, answered: Sequence[object], among: Sequence[str]) -> bool:
@@ -178,6 +188,8 @@ def grade_quantities(reply: str, expected: Sequence[tuple[str, int]]) -> Grade:
     goods = [str(item) for item, _ in expected]
     reply = spell_like(reply, goods, *goods)
     answered = parse_counted(reply)
+    if parse_json_list(reply) is None and is_foreign(reply) and not abstains(reply):
+        return Grade.failure(f"it is not clear what is on this list: {shorten(reply)}")
     if answered is None:
         if (
             find_phrases(reply, [_name_goods(item) for item, _ in expected])

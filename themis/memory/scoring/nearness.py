@@ -60,7 +60,7 @@ def compare_with(reply: str, expected: str, among: Iterable[str]) -> Near:
             Near.PERHAPS
             if (brief or described)
             and not _REFUSED.search(fold(reply))
-            and (expected.islower() or _LOOSE.search(fold(reply)))
+            and (expected.islower() or described or _LOOSE.search(fold(reply)))
             else Near.FAR
         )
     nearest = [candidate for candidate, fit in fits.items() if fit.matched == best]

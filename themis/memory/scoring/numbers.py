@@ -10,6 +10,7 @@ from themis.core.json_repair import parse_json
 from themis.core.patterns import lazy_pattern
 from themis.memory.actions import Grade
 from themis.memory.scoring.languages import translate
+from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.words import find_correction, fold, shorten
 
 
@@ -21,7 +22,15 @@ def grade_number(reply: str, expected: float, *, tolerance: float = 0.0, unit: s
         return Grade.failure(f"it is not clear whether this gives {allowed}: {shorten(reply)}")
     if given is None:
         return Grade(0.0, (f"expected the number {allowed}, found none or several in: {shorten(reply)}",))
+    if abs(given - expected) > tolerance and _is_prominent(reply, expected):
+        return Grade.failure(f"it is not clear whether this gives {allowed} or {given:g}: {shorten(reply)}")
     return Grade.when(abs(given - expected) <= tolerance, f"expected {allowed}, got {given:g}")
+
+
+def _is_prominent(reply: str, expected: float) -> bool:
+    """Whether the number stands where answers stand, dates and the like apart."""
+    text = remove_non_answers(reply)
+    return is_prominent(text, f"{expected:g}", _FIGURES.findall(text))
 
 
 def _leaves_open(reply: str, expected: float) -> bool:
@@ -216,7 +225,7 @@ _TENS = {
 _NUMBER_WORDS = lazy_pattern(
     rf"\b(?P<tens>{'|'.join(_TENS)})(?:[\s-](?P<unit>{'|'.join(list(_UNITS)[1:10])}))?\b"
     rf"|\b(?P<alone>{'|'.join(word for word in _UNITS if word != 'one')}"
-    r"|(?<=\bnumber )one|(?<=\boption )one|(?<=\bnumber is )one(?=\W)|(?<=\banswer is )one(?=\W*\Z|:))\b"
+    r"|(?<=\A)one(?=\W*\Z)|(?<=\bnumber )one|(?<=\boption )one|(?<=\bnumber is )one(?=\W)|(?<=\banswer is )one(?=\W*\Z|:))\b"
 )
 
 
@@ -272,7 +281,7 @@ _WAY = lazy_pattern(
     rf"(?:{_BETWEEN_KM_AND_TO}{_TO.format('to1')}|(?P<letter>[nesw])\b)"
     rf"|{_TO.format('to2')}[\s,:*(|]{{0,4}}{_BETWEEN_TO_AND_KM}{_KM.format('km2')})"
 )
-_ONE = lazy_pattern(r"\b(?:one|another|a|an) (?=km|kilomet)")
+_ONE = lazy_pattern(r"\b(?:one|another|an?)(?: single| further| more)? (?=km|kilomet)")
 _METRES = lazy_pattern(r"(?<![\d.,])(\d{3,5}) ?(?:m|met(?:re|er)s?)\b")
 _DISTANCE, _DIRECTION = lazy_pattern(_KM.format("km")), lazy_pattern(_TO.format("to"))
 _SIDE = lazy_pattern(r"\b(?:left|right|straight|ahead|up|down)\b")

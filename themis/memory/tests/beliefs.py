@@ -236,8 +236,7 @@ def grade_place(reply: str, expected: str, among: Iterable[str] = CONTAINERS) ->
     none.
     """
     answer = _find_answer(reply)
-    bare = answer is None and not _OBJECT_MARK.search(reply)
-    if bare and grade_claim(reply, expected.replace("_", " "), among).score:
+    if answer is None and grade_claim(reply, expected.replace("_", " "), among).score:
         return Grade.failure(f"the right container, but not in the form that was asked for: {shorten(reply)}")
     if answer is None:
         return Grade(0.0, (f"no JSON object with a text as `answer` in: {shorten(reply)}",))

@@ -17,6 +17,7 @@ from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import find_claims
 from themis.memory.scoring.lists import grade_passage
+from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.words import find_correction, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
 from themis.memory.tests.telling import tell
@@ -373,7 +374,8 @@ def grade_code(reply: str, expected: str, *, given: str, on_the_way: int = 0) ->
     if claimed == {expected}:
         return Grade(1.0, (f"gives {expected}",))
     concluded = spoken and _CODE.findall(_BRACKETED.sub(" ", current))[-1:] == [expected]
-    if (not others and not _DENIED.search(text)) or ((expected in claimed or concluded) and not _EITHER.search(text)):
+    settled = expected in claimed or concluded or is_prominent(current, expected, codes)
+    if (not others and not _DENIED.search(text)) or (settled and not _EITHER.search(text)):
         return Grade.failure(f"it is not clear which code this gives: {shorten(reply)}")
     return Grade(0.0, (f"names {expected}, but also {len(others)} other codes",))
 

@@ -242,7 +242,21 @@ def _weigh_decline(reply: str, answer: str, person: str) -> Grade:
     if split_words(reply) == ("no",):
         return Grade.failure("it is not clear whether a mere no declines")
     declines = (abstains(reply) or _NOT_THERE.match(reply) is not None) and not named
+    if not declines and _DENIES.search(fold(reply)) and not _GUESSES.search(fold(reply)):
+        return Grade.failure(f"it is not clear whether this declines: {shorten(reply)}")
     return Grade.when(declines, f"{'declines' if declines else 'should decline'}: {shorten(reply, 60)}")
+
+
+# Whoever guesses does not decline, and who says the question again does not answer it.
+_GUESSES = lazy_pattern(
+    r"\b(?:perhaps|maybe|possibly|probably|presumably|might|may|could|guess|assum\w+|suppose|i think|i believe|i'd say|if i"
+    r"|though|although)\b|\?"
+)
+# A reply without any of these declines nothing.
+_DENIES = lazy_pattern(
+    r"(?:(?:n't|\b(?:not|cannot))\b|\b(?:no|none|never|nobody|nothing|neither|nor|without|unknown|unable)\b)"
+    r"(?! (?:\w{1,12} ){0,3}(?:sure|certain|mistaken|wrong|only|forget|hesitate|worry|doubt|more|else|aloud|100|%)\b)"
+)
 
 
 def _drop_elsewhere(reply: str, question: str) -> str:

@@ -182,7 +182,8 @@ class RuleLearning(BuiltinTest):
 def _weigh_saying(reply: str, said: str, sayings: Sequence[str]) -> Grade:
     """As any claim, but an English plural of a foreign word is another word."""
     words = sorted({word for saying in sayings for word in saying.split()})
-    stated = re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply)
+    # What stands on two lines is no saying.
+    stated = re.sub(rf"\b({'|'.join(words)})(?=e?s\b)", r"\1q", reply).replace("\n", "\n" * 4)
     grade = weigh_claim(stated, said, sayings, exact=True)
     if not grade.score and "-" in stated and grade_claim(stated.replace("-", ""), said, sayings, exact=True).score:
         return Grade.failure(f"a hyphen where there should be none: {shorten(reply)}")

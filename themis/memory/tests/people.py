@@ -18,6 +18,7 @@ from themis.memory.reader import Reader
 from themis.memory.scoring.claims import drop_others, extract_about, grade_recital_of, weigh_claim_about
 from themis.memory.scoring.lists import grade_members
 from themis.memory.scoring.nearness import Near, compare_with
+from themis.memory.scoring.prominence import stand_apart
 from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.invented import BUILTIN, InventedTest
@@ -477,17 +478,13 @@ def grade_conflict(reply: str, earlier: str, later: str, *, relative: str, who: 
         return Grade(0.5, (f"names only the later {later}, not {earlier}",))
     if not named:
         return Grade(0.0, (f"expected {earlier} and {later}, got: {shorten(reply)}",))
-    if {earlier, later} < named and len(named) <= _FEW_TOWNS and _APART.search(answer):
+    if {earlier, later} < named and len(named) <= _FEW_TOWNS and stand_apart(reply, (earlier, later), towns):
         return Grade.failure(f"it is not clear what this says of the other towns: {shorten(reply)}")
     return Grade(0.0, (f"expected {earlier} and {later}, got {', '.join(sorted(named))}",))
 
 
 _FEW_TOWNS = 4
 _CONTRADICTS = lazy_pattern(r"\b(?:contradict\w*|conflict\w*|inconsisten\w*|disagree\w*|clash\w*)\b")
-# Tells the first from the last, or one from another.
-_APART = lazy_pattern(
-    r"\b(?:first|last|later|earlier|then|contradict\w*|conflict\w*|both|but|while|whereas|only|inconsistent|two)\b"
-)
 
 
 def _remove_phrase(text: str, phrase: str) -> str:

@@ -16,6 +16,8 @@ from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
 from themis.memory.scoring.claims import abstains, find_claims
+from themis.memory.scoring.languages import is_foreign
+from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import TAG, find_phrases, fold, shorten, tag_phrases
 from themis.memory.tests.kind import BuiltinTest, ask_yes_or_no
@@ -396,7 +398,7 @@ def grade_meeting(reply: str, expected: Sequence[Sequence[str]], answers: Iterab
     vocabulary = frozenset(answers)
     understood = [_understands(reply, keywords, vocabulary) for keywords in expected]
     known = [*chain.from_iterable(expected), *sorted(vocabulary)]
-    if None in understood and any(understood) and _has_more_to_say(reply, known):
+    if None in understood and (any(understood) or is_foreign(reply)) and _has_more_to_say(reply, known):
         return _judge_parts(reply, expected, understood)
     return _sum_up(reply, expected, [bool(right) for right in understood])
 
@@ -409,7 +411,8 @@ def _understands(reply: str, keywords: Sequence[str], vocabulary: frozenset[str]
     candidates = {*keywords, *rivals}
     text = spell_like(_IDIOM.sub(" ", reply), candidates, *keywords)
     if claimed := find_claims(text, candidates):
-        return claimed <= set(keywords)
+        unclear = not claimed <= set(keywords) and any(is_prominent(text, word, candidates) for word in keywords)
+        return None if unclear else claimed <= set(keywords)
     if named := find_phrases(text, candidates):
         # Mentioned in a way that no rule reads as saying so.
         return None if named & set(keywords) else False

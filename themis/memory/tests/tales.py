@@ -21,6 +21,7 @@ from themis.memory.scoring.claims import abstains, remove_guesses
 from themis.memory.scoring.lists import measure_recall
 from themis.memory.scoring.nearness import reduce_word
 from themis.memory.scoring.numbers import parse_number, remove_non_answers
+from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.words import find_correction, shorten, split_words
 from themis.memory.tests.journeys import OPTIONS, read_circumstances, read_opening, tell_tale
 from themis.memory.tests.kind import BuiltinTest, one_of, settle, whole_number
@@ -254,6 +255,8 @@ def grade_option(reply: str, expected: str, options: Mapping[str, str] | None = 
         if len(described) > 1 and expected in described:
             return Grade.failure(f"describes what several options have: {shorten(reply)}")
         return Grade.when(described == [expected], f"expected option {expected}, describes {', '.join(described)}")
+    if chosen != float(expected) and is_prominent(left := _remove_ruled_out(text), expected, _DIGITS.findall(left)):
+        return Grade.failure(f"it is not clear whether this chooses option {expected}: {shorten(reply)}")
     if chosen is None:
         return Grade(0.0, (f"expected option {expected}; no single number in: {shorten(reply)}",))
     return Grade.when(chosen == float(expected), f"expected option {expected}, got {chosen:g}")

@@ -244,14 +244,14 @@ _TOLD_AGO = lazy_pattern(
 )
 _PLAIN_DAYS = lazy_pattern(r"(?<!weeks and )(?<!week and )(?<![\w.])(\d{1,4}) days?\b(?! (?:a|per|each)\b)")
 _SPAN = lazy_pattern(
-    r"\b(\d{1,4}|an?|one) (minute|hour|week|fortnight|month|year)s?\b(?:,? and (\d{1,2}|an?|one) days?\b)?"
+    r"\b(\d{1,4}|an?|one) (minute|hour|week|fortnight|month|year)s?\b(?:,? and (?:(\d{1,2}|an?|one) days?|(a half))\b)?"
 )
 _DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "week": 7, "fortnight": 14, "month": 30, "year": 365}
 
 
 def _to_days(span: re.Match[str]) -> str:
     count, more = (int(figures) if figures.isdigit() else 1 for figures in (span[1], span[3] or "0"))
-    return f"{count * _DAYS[span[2]] + more:.0f} days"
+    return f"{(count + (0.5 if span[4] else 0.0)) * _DAYS[span[2]] + more:.0f} days"
 
 
 class _DeedReader(Reader):

@@ -15,10 +15,18 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import abstains, find_conclusion, find_first_claim, grade_retelling, weigh_claim
+from themis.memory.scoring.claims import (
+    abstains,
+    find_conclusion,
+    find_first_claim,
+    find_possible_claims,
+    grade_retelling,
+    weigh_claim,
+)
 from themis.memory.scoring.languages import is_foreign
 from themis.memory.scoring.listing import parse_json_list
 from themis.memory.scoring.lists import grade_members
+from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import find_phrases, fold, shorten, split_words
 from themis.memory.tests.kind import BuiltinTest, settle, whole_number
@@ -271,8 +279,10 @@ class NameList(OwnNames):
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
         reply = spell_like(responses[0], self.answers, *expected)
         grade = grade_members(reply, expected)
-        if parse_json_list(reply) is None and find_phrases(reply, expected) == set(expected):
-            grade = Grade.failure(f"the right names, but not in the form that was asked for: {shorten(reply)}")
+        # `{"current": "Ann", "former": ["Bo"]}` has a list of some.
+        listed = find_phrases(json.dumps(parse_json_list(reply), ensure_ascii=False), expected)
+        if listed < find_phrases(reply, expected):
+            grade = Grade.failure(f"right names, but not in the form that was asked for: {shorten(reply)}")
         return Grade.mean((yield from settle(questions, responses, expected, [grade])))
 
     @classmethod
@@ -591,6 +601,8 @@ def grade_as_of(reply: str, expected: str, among: Sequence[str] = ROOMS) -> Grad
     if first and 2 < len(named) <= _FEW_ROOMS and len(split_words(reply)) > len(named) + 2:
         return Grade.failure(f"it is not clear whether this names {expected!r} for the day: {shorten(reply)}")
     right = first and len(named) <= 2
+    if not right and is_prominent(reply, expected, rooms, find_possible_claims(reply, rooms)):
+        return Grade.failure(f"it is not clear whether this names {expected!r} for the day: {shorten(reply)}")
     return Grade.when(right, f"expected {expected!r}, got {', '.join(sorted(named)[:5]) or 'no room'}")
 
 
