@@ -101,7 +101,11 @@ def weigh_claim(
     elif expected in named and len(named) > 1:
         if find_conclusion(remove_guesses(reply), every) == {expected}:
             return Grade(1.0, (f"concludes with {expected!r}",))
-        unclear = is_foreign(reply) or is_prominent(reply, expected, every, find_possible_claims(reply, every))
+        unclear = (
+            is_foreign(reply)
+            or _refers(reply, every)
+            or is_prominent(reply, expected, every, find_possible_claims(reply, every))
+        )
     elif expected in named:
         long = len(split_words(reply)) > _PLAIN_WORDS
         unclear = is_foreign(reply) or (not abstains(reply) and (long or not _DENIES.search(fold(reply))))
@@ -123,6 +127,17 @@ def _depends(reply: str, among: Iterable[str]) -> bool:
     return _OPEN.search(tagged) is not None or (_ONE_OF.search(tagged) is not None and not _OR.search(tagged))
 
 
+def _refers(reply: str, among: Iterable[str]) -> bool:
+    """Whether the reply means one of those that it has named by its place among them: `so it is the third`."""
+    return _REFERS.search(tag_phrases(fold(reply), tuple(sorted(among)))) is not None
+
+
+_REFERS = lazy_pattern(
+    rf"{TAG.pattern}[^?]*\b(?:it's|it is|that's|that is|take|choose|pick) the (?:latter|former|first|second|third|fourth|last)"
+    r"(?: one)?\s*(?:[.!]|\Z)"
+)
+
+
 # Without any of these, what is only mentioned may be said in a way that no rule here knows.
 _DENIES = lazy_pattern(
     r"n't\b|\b(?:not?|never|none|neither|nor|cannot|without|instead|rather|than|except|former(?:ly)?|previous(?:ly)?|used to"
@@ -142,7 +157,7 @@ _OPEN = lazy_pattern(
     rf"|\b(?:however|but|though|although),? if\b[^.!?\n]{{0,100}}\b(?:then|it|that)\b[^.!?\n]{{0,30}}{TAG.pattern}"
     r"|\b(?:can|could|would) you (?:please )?(?:tell me|confirm"
     r"|clarify|say) which"
-    r"|\bwhich (?:one |of (?:them|the two) )?(?:did|do) you mean\b"
+    r"|\bwhich (?:one |of (?:them|the two) )?(?:did|do) you mean\b|\bdo you want (?:it|me|the|that|this)\b[^?\n]{0,60}\bor\b"
 )
 # `Some say red, some say blue`, `could be red, could be blue`.
 _IN_PARALLEL = (
@@ -257,9 +272,10 @@ def find_first_claim(reply: str, among: Iterable[str]) -> frozenset[str]:
 
 
 def find_conclusion(reply: str, among: Iterable[str]) -> frozenset[str]:
-    """What the reply names in a sentence that says what follows from the others; nothing where there is no such sentence."""
-    drawn = [find_in_folded(part[0], tuple(sorted(among))) for part in _DRAWN.finditer(fold(reply))]
-    return frozenset(drawn[-1]) if drawn else frozenset()
+    """What the reply names in the sentence that says what follows from the others; nothing where several name this and that."""
+    found = (find_in_folded(part[0], tuple(sorted(among))) for part in _DRAWN.finditer(fold(reply)))
+    drawn = [frozenset(named) for named in found if named]
+    return drawn[-1] if len(set(drawn)) == 1 else frozenset()
 
 
 # A last sentence that says what follows from the others, of whatever time.
@@ -427,7 +443,7 @@ _NARROWED = lazy_pattern(
 
 def abstains(reply: str) -> bool:
     """Whether the reply says that the speaker does not know or was not told."""
-    return _IGNORANCE.search(_CONDITION.sub("", fold(reply))) is not None
+    return _IGNORANCE.search(_SPELLING.sub("", _CONDITION.sub("", fold(reply)))) is not None
 
 
 # Says that nothing is known, rather than that it is not certain.
@@ -460,6 +476,10 @@ _PARTS = lazy_pattern(r"(?=[.!?;:]\s|[,()\n–—]|\s-+\s|(?<!, )\b(?:and|while|
 _SENTENCE = lazy_pattern(r"[.!?;\n]|,?\s?\b(?:while|whereas|but)\b")
 _CONTRAST = lazy_pattern(r"\W*(?:unlike|not|as opposed to)\b")
 _OTHER_ONE = lazy_pattern(r"\bthe other\b")
+# Who is not sure how it is written knows what it is.
+_SPELLING = lazy_pattern(
+    r"(?:n't|\bnot) (?:\w{1,12} )?(?:sure|know|certain|remember)\b[^.!?\n]{0,30}\b(?:spel\w+|written)\b"
+)
 _CONDITION = lazy_pattern(r"\bif (?:i|you) [^.!?,\n]{0,100}")
 _IGNORANCE = lazy_pattern(
     r"(?:n't|\bnot|\bcannot|\bnever|\bno longer)\b(?! forget| worry)[^.!?\n]{0,60}\b(?:know|recall"

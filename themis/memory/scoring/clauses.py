@@ -300,7 +300,7 @@ _DENIAL = lazy_pattern(
     rf"|\A\W*forget (?:about )?(?:the |a )?{TAG.pattern}"
     r"|(?<!not )(?<!n't )\bforgot(?:ten)?\b|(?<!not )\b(?:wrong|incorrect|false)\b|\bunlike\b|\b(?:rules?|ruling|ruled) out\b"
     r"|\b(?:was|were|been|got|is|be) (?:replaced|superseded|discarded|dropped|removed)\b|\b(?:replac|supersed)(?:es|ed|ing)\b"
-    rf"|\btook the place of\b|\A\s*over (?:the |a |an )?{TAG.pattern}"
+    rf"|\b(?:you'd|you would|one (?:would|might)) think\b|\btook the place of\b|\A\s*over (?:the |a |an )?{TAG.pattern}"
     rf"|\b(?:no(?: more)?|without|to forget|forget about) (?:the )?{TAG.pattern}|\b(?:is|are|was|were|be) too\b"
     r"|\b(?:no|any) (?:memory|record|recollection|information)\b|\bby mistake\b|\bmistakenly\b|\bout of date\b|\boutdated\b"
     r"|\bobsolete\b"
@@ -350,6 +350,8 @@ _BESIDES = lazy_pattern(
     rf"|{TAG.pattern}[\"”']? (?:would (?:be|mean)|means?|is) [\"“]"
     rf"|{TAG.pattern} (?:is|was) (?:meant )?for (?!you\b|me\b|us\b|certain\b|sure\b)\w"
     r"|(?:'d|\bwould) have (?:liked|loved|ordered|preferred|taken)\b"
+    # What would be so is not so; the rest of the sentence is another clause.
+    rf"|{TAG.pattern} would (?:be ahead|come first|win|lead|have won)\b"
 )
 _CONCLUSION = lazy_pattern(
     r"\b(?:so(?! (?:do|does|did|has|have)\b)|therefore|thus|hence|answer|(?<!second )choice|(?:has|have|is|it's) to be"

@@ -134,7 +134,7 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     An element that is missing or occurs twice, and any that is not expected, is in no right pair.
     """
     plain = [_ARTICLE.sub("", name) for name in expected]
-    reply = spell_like(reply, plain, *plain)
+    reply = _name_in_full(spell_like(reply, plain, *plain), plain)
     if (
         _BACKWARDS.search(fold(reply))
         and parse_json_list(reply) is None
@@ -161,6 +161,15 @@ def grade_order(reply: str, expected: Sequence[str]) -> Grade:
     right = signs.count(1)
     reason = f"{right} of {len(pairs)} pairs are in the right order" + (f", {surplus} not expected" if surplus else "")
     return Grade.share(right - signs.count(-1) - surplus, len(pairs), reason)
+
+
+def _name_in_full(reply: str, names: Sequence[str]) -> str:
+    """The reply with a name in place of its last word, where that can be no other's: `the bench` for the battered bench."""
+    lasts = [name.split()[-1] for name in names]
+    for name, last in zip(names, lasts, strict=True):
+        if " " in name and lasts.count(last) == 1 and not mentions(reply, name):
+            reply = re.sub(rf"(?i)\b{re.escape(last)}\b", name, reply)
+    return reply
 
 
 def _find_name(element: str, expected: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ def grade_number(reply: str, expected: float, *, tolerance: float = 0.0, unit: s
     """1 if the number that the reply settles on lies within the tolerance of the expected one."""
     given = parse_number(reply, unit)
     allowed = f"{expected:g}" if not tolerance else f"{expected:g} ± {tolerance:g}"
-    if given is None and _leaves_open(reply, expected):
+    if given is None and (_leaves_open(reply, expected) or _is_prominent(reply, expected)):
         return Grade.failure(f"it is not clear whether this gives {allowed}: {shorten(reply)}")
     if given is None:
         return Grade(0.0, (f"expected the number {allowed}, found none or several in: {shorten(reply)}",))
@@ -193,6 +193,7 @@ _ADDENDS = lazy_pattern(
 _PAST = lazy_pattern(
     r"\b(?:it was|used to be|originally|formerly|previously|initially|at first|before that)(?: (?:it was|just|only|you said))?"
     r"[ :,]{1,3}-?\d[\d.,]{0,15}"
+    r"|\bused to (?:say|read|have|give) (?:just |only )?-?\d[\d.,]{0,15}"
     r"|(?<![\w.])-?\d{1,12}(?: [a-z]{1,12})? (?:used to be|was (?:the )?(?:right|true|valid|correct|old|former"
     r"|what it was|before)"
     r"|(?:is|was) (?:out of date|outdated|obsolete|superseded|the old|the former|no longer)|no longer|before (?:that|the)"

@@ -19,7 +19,7 @@ from themis.memory.phrasing import Phrasing, any_of
 
 _COMPANIONS = (
     ("blind", "bearded", "careful", "cheerful", "clumsy", "deaf", "disgraced", "drowsy", "foreign", "freckled", "gloomy",
-     "hoarse", "limping", "one-eyed", "pious", "quarrelsome", "retired", "runaway", "silent", "stammering", "thirsty",
+     "hoarse", "limping", "long-legged", "pious", "quarrelsome", "retired", "runaway", "silent", "stammering", "thirsty",
      "toothless", "travelling", "wealthy"),
     ("actor", "apprentice", "beekeeper", "bell founder", "cartographer", "clerk", "cobbler", "cook", "dancing master",
      "ferryman", "fiddler", "glazier", "juggler", "lawyer", "locksmith", "midwife", "miller", "novice", "organist", "pedlar",
@@ -28,7 +28,7 @@ _COMPANIONS = (
 _VEHICLES = (
     ("borrowed", "bright blue", "creaking", "crowded", "draughty", "dusty", "freshly tarred", "gilded", "hired", "leaking",
      "lopsided", "narrow", "painted", "patched", "rattling", "red-wheeled", "rickety", "slow", "stolen", "tall", "tiny",
-     "unlit", "windowless", "worm-eaten"),
+     "soot-black", "windowless", "worm-eaten"),
     ("in a {} cart", "in a {} coach", "in a {} litter", "in a {} rowing boat", "in a {} sledge", "in a {} wagon",
      "in a {} wicker chair", "on a {} barge", "on a {} ferry", "on a {} hay wain", "on a {} plough horse", "on a {} pony",
      "on a {} raft", "on a {} river steamer", "on a {} timber float", "on a {} mule"),

@@ -35,7 +35,7 @@ _STEMS = (
 _ENDINGS = ("ley", "lea", "ford", "forth", "ham", "holme", "combe", "gate")
 # What one knows a place by.
 _MARKS = (
-    ("blue", "broken", "copper", "crooked", "enormous", "green", "iron", "leaning", "mossy", "painted", "pink", "rusty",
+    ("blue", "broken", "copper", "crooked", "gigantic", "green", "granite", "leaning", "mossy", "painted", "pink", "rusty",
      "striped", "tiled", "whitewashed", "yellow"),
     ("balcony", "bell", "bench", "bicycle", "chimney", "clock", "door", "flagpole", "fountain", "gate", "lantern",
      "signboard", "window", "staircase", "statue", "weathervane"),

@@ -346,7 +346,7 @@ _WORTHS = (
     "vanity", "wisdom", "laughter", "sorrow", "friendship", "honesty", "envy", "habit", "memory",
 )  # fmt: skip
 _FIGURES = (
-    "harvest", "mirror", "candle", "ladder", "orchard", "river", "shadow", "bridge", "beacon", "coin", "winter coat",
+    "harvest", "mirror", "candle", "ladder", "vineyard", "river", "shadow", "bridge", "beacon", "coin", "winter coat",
     "locked drawer", "borrowed horse", "crooked path", "silver spoon", "closed book", "broken oath", "patient tailor",
     "long staircase", "torn letter",
 )  # fmt: skip
@@ -483,9 +483,13 @@ def quotes(reply: str, quotation: str) -> bool:
     for at in range(min(len(words) - len(wanted), _MOST_WORDS) + 1):
         pairs = list(zip(words[at : at + len(wanted)], wanted, strict=True))
         other = [pair for pair in pairs if pair[0] != pair[1]]
-        if len(other) == 1 and len(other[0][1]) > _SHORT and is_other_spelling(*other[0]):
+        if len(other) == 1 and (set(other[0]) == {"a", "an"} or _is_other_spelling(*other[0])):
             return True
     return False
+
+
+def _is_other_spelling(word: str, meant: str) -> bool:
+    return len(meant) > _SHORT and is_other_spelling(word, meant)
 
 
 # A longer reply is looked through no further.

@@ -97,13 +97,13 @@ _CORRECT = Phrasing(
 )
 _RECIPE = Phrasing(
     "A proper {town} hamper [takes|wants] {count} {item}[, my aunt always said|].",
-    "[The leaflet|The catalogue] asks for {count} {item} to make up a {town} hamper.",
+    "[The leaflet|The catalogue] asks for {count} {item} to make up the {town} hamper.",
     **_GOODS_SLOTS,
 )
 _ADD_RECIPE = Phrasing(
     "[I am going to make up|On Sunday I will make up] that {town} hamper after all: put what it needs on my "
     "shopping list.",
-    "What I told you that a {town} hamper needs goes on the shopping list as well.",
+    "What I told you that the {town} hamper needs goes on the shopping list as well.",
     **_GOODS_SLOTS,
 )
 _OTHER_GOODS = Phrasing(
