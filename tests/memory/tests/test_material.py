@@ -137,6 +137,22 @@ def tales():
         yield tell_tale(dataset("chapterbreak", seed=seed).random(), ("Ivo", "Agnes"), chapters=12, characters=300)
 
 
+@pytest.mark.parametrize("name", TESTS)
+def test_no_sentence_has_the_wrong_article(name):
+    wrong = []
+    for seed in range(12):
+        text = json.dumps(example(name, seed).definition(), ensure_ascii=False)
+        for article, word in re.findall(r"\b([Aa]n?) ([a-z]+)", text, re.IGNORECASE):
+            wants_an = (word[0].lower() in "aeiou" and not _LIKE_A_CONSONANT.match(word)) or word.startswith(_SILENT)
+            wrong += [f"{article} {word}"] if (article.lower() == "an") != wants_an else []
+
+    assert wrong == []
+
+
+_LIKE_A_CONSONANT = re.compile(r"uni(?!n)|use|one|eu|u[rs][aeiu]", re.IGNORECASE)
+_SILENT = ("hour", "honest", "heir")
+
+
 def test_of_the_continuations_of_a_tale_none_stands_out():
     """Whoever has not read the tale finds every value of what differs equally often."""
     for told in tales():

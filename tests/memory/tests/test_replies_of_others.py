@@ -27,10 +27,10 @@ def test_nearly_all_replies_of_others_are_judged_as_their_writer_did_and_few_wro
     verdicts = Counter(verdict for path in sorted(FOLDER.glob("*.jsonl")) for verdict in judge_all(path))
 
     total = verdicts.total()
-    assert total > 7_100
+    assert total > 10_200
     assert verdicts["right"] / total >= 0.97
     assert verdicts["wrong"] / total <= 0.01
-    assert verdicts["wrong"] < verdicts["undecided"]
+    assert verdicts["wrong"] < verdicts["undecided"] / 2
 
 
 def test_replies_of_every_family_that_a_rule_is_for_are_judged_as_a_person_would():

@@ -7,8 +7,9 @@ import pytest
 from tests.memory.tests.conversation import dataset
 from tests.memory.tests.known_replies import score_of
 from themis.memory.actions import Grade
-from themis.memory.scoring.claims import abstains, extract_about, grade_claim, weigh_answers
+from themis.memory.scoring.claims import abstains, extract_about, grade_claim, weigh_answers, weigh_claim
 from themis.memory.scoring.lists import grade_passage
+from themis.memory.scoring.prominence import stand_apart
 from themis.memory.scoring.words import mentions
 from themis.memory.tests.beliefs import grade_place
 from themis.memory.tests.exact import grade_code
@@ -137,3 +138,50 @@ def test_a_condition_is_no_ignorance():
     assert not abstains("What is the surname of my vet? If I have not told you, say so.")
     assert not abstains("Moreau, if I'm not mistaken.")
     assert abstains("If I may say so, I don't know.")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Blue – the rest, teal and amber, went where the wind goes.",  # opens it
+        "Of teal, amber and the third one I would leave two at the shop, and what stays is the blue",  # ends it
+        "Blue and teal were level at nine. The blue had the better frame.",  # most often
+        "| amber | 3 |\n| teal | 4 |\n\n**blue**",
+    ],
+)
+def test_no_rule_gives_a_zero_where_the_right_words_stand_at_an_answers_place(reply):
+    grade = weigh_claim(reply, "blue", COLOURS)
+
+    assert grade.failed or grade.score == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Blue or teal.",
+        "Either blue or teal, I am not sure which.",
+        "Amber, teal and blue.",
+        "Blue. Teal. Amber.",
+        "I say blue. I say teal.",
+        "Teal, not blue.",
+        "Teal. Before that it was blue.",
+        "Former: blue. Current: teal.",
+        "Teal, ahead of blue.",
+        "Blue? No, wait: teal.",
+    ],
+)
+def test_what_is_listed_denied_or_past_is_wrong_without_a_judge(reply):
+    assert weigh_claim(reply, "blue", COLOURS).score == 0
+
+
+def test_two_names_stand_apart_from_a_third_that_is_not_in_their_row():
+    towns = ["Leeds", "York", "Hull"]
+
+    assert stand_apart("Leeds and York. (Hull was a visit.)", ["Leeds", "York"], towns)
+    assert not stand_apart("Leeds, York and Hull.", ["Leeds", "York"], towns)
+    assert not stand_apart("Leeds. Hull was a visit.", ["Leeds", "York"], towns)
+
+
+def test_a_conclusion_among_several_is_none():
+    assert weigh_claim("Teal has nine, blue has ten, so it was blue.", "blue", COLOURS).score == 1
+    assert weigh_claim("So teal. So blue.", "blue", COLOURS).score != 1

@@ -280,7 +280,7 @@ def find_conclusion(reply: str, among: Iterable[str]) -> frozenset[str]:
 
 # A last sentence that says what follows from the others, of whatever time.
 _DRAWN = lazy_pattern(
-    r"(?:(?<=[.!?;:\n–—])\s{0,3}(?:so|therefore|thus|hence|that means|which means)\b[^.!?;\n]{1,200}"
+    r"(?:(?:(?<=[.!?;:\n–—])\s{0,3}|\A)(?:so|therefore|thus|hence|that means|which means)\b[^.!?;\n]{1,200}"
     r"|,\s(?:so|therefore|thus|hence)\b[^.!?;\n]{1,60}[.!*\s]{0,4}\Z)"
 )
 

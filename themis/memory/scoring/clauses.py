@@ -49,6 +49,7 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     tagged = _FORMER.sub(lambda pair: pair[0] + f"; so {pair[1] if pair[3] == 'former' else pair[2]} ", tagged)
     tagged = tagged if "either" in tagged else _BOTH.sub("since ", tagged)
     tagged = _SWAPPED.sub(r"\1, then \2", _CHAINED.sub(r"\1, then ", tagged))
+    tagged = _SINCE_THEN.sub("; now ", tagged)
     tagged = _PREFERRED.sub(r"\1\2 rather than ", _REPLACED_BY.sub("; now ", _WITHDREW.sub("; ", tagged)))
     tagged = _WOULD_BUT.sub(r"previously \1", _ARROW_AT_LAST.sub(". so ", tagged))
     tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tagged)
@@ -243,7 +244,12 @@ _UNTIL = lazy_pattern(
 )
 _TO_FROM = lazy_pattern(rf"\bto (?:the )?({TAG.pattern})(?: \w{{1,12}}){{0,2}} from (?:the )?{TAG.pattern}")
 _MARKED_CURRENT = lazy_pattern(
-    rf"({TAG.pattern}) ?\([^()\n]{{0,30}}\b(?:current|now|latest|most recent|last)\b[^()\n]{{0,30}}\)"
+    rf"({TAG.pattern})[*_]{{0,3}} ?\([^()\n]{{0,30}}\b(?:current|now|latest|most recent|last)\b[^()\n]{{0,30}}\)"
+)
+# `It was red, but since the fire it is blue`.
+_SINCE_THEN = lazy_pattern(
+    rf"\bsince (?:the|that|your|my|then|his|her|their)\b[^.,;:\n{_TAGS}]{{0,40}} "
+    rf"(?=(?:it's|it is|they're|they are) [^.,;{_TAGS}]{{0,12}}{TAG.pattern})"
 )
 _STILL_THERE = lazy_pattern(rf"(?:\bnot|n't)(?: yet)? left (?:the )?({TAG.pattern})")
 _TINGE = lazy_pattern(

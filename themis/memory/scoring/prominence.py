@@ -82,9 +82,10 @@ class _Part:
         return self.named[0] if len(set(self.named)) == 1 else None
 
     @property
-    def frame(self) -> str:
-        """Its words with a gap for what it names: of parts with one frame none is preferred."""
-        return " ".join(_GAP.findall(TAG.sub("#", f"{self.label} {self.text}")))
+    def frame(self) -> tuple[str, bool]:
+        """Its words with a gap for what it names, and whether it opens a paragraph: of parts with one frame none is preferred."""
+        words = _GAP.findall(TAG.sub("#", f"{self.label} {self.text}"))
+        return " ".join(words), self.joint.count("\n") > 1
 
     @property
     def is_answer(self) -> bool:
@@ -136,9 +137,9 @@ def _cut(tagged: str) -> tuple[list[str], list[str]]:
     for text, joint in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
         if _GAP.search(text) or TAG.search(text):
             texts.append(text)
-            joints.append(joint.strip())
+            joints.append(joint.strip(" "))
         else:
-            joints[-1] = f"{joints[-1]} {joint.strip()}".strip()
+            joints[-1] = f"{joints[-1]} {joint}".strip(" ")
     return texts, joints
 
 

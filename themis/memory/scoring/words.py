@@ -144,6 +144,7 @@ _CORRECTION = lazy_pattern(
     r"(?<![^\s.,;:!?…–—-])(?:no|nope)(?:[,:.!]+| wait\b| sorry\b)(?:\s*(?:wait|sorry|actually)\b)?"
     r"|\b(?:hold on|on second thoughts?|oops|strike that|scratch that)\b"
     # `20 after your correction, ahead of 17` speaks of the user's; `after your correction 20` comes to the same as `no, 20`.
-    r"|\bcorrection\b(?!\)|[.!]?\s*\Z| \(\d+ ?\+|(?:,| ?[–—-])? (?:ahead|followed|against|compared|beating|versus|before)\b)"
+    r"|\bcorrection\b(?!\)|[.!]?\s*\Z| to\b| \(\d+ ?\+"
+    r"|(?:,| ?[–—-])? (?:ahead|followed|against|compared|beating|versus|before)\b)"
     r"|\b(?:i mean|i meant|or rather|make that|more (?:precisely|exactly|specifically))\b|\b(?:wait|sorry)[,:]"
 )

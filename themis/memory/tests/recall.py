@@ -14,7 +14,7 @@ from themis.memory.actions import Grade, Judgement
 from themis.memory.examples import TestExample
 from themis.memory.phrasing import Phrasing, any_of
 from themis.memory.reader import Reader
-from themis.memory.scoring.claims import extract_about, weigh_answers
+from themis.memory.scoring.claims import extract_about, find_conclusion, weigh_answers
 from themis.memory.scoring.words import find_phrases, mentions, shorten
 from themis.memory.tests.invented import InventedTest
 from themis.memory.tests.kind import settle, whole_number
@@ -506,7 +506,8 @@ def _weigh_step(grade: Grade, reply: str, answer: str, question: str) -> Grade:
     reply = head if mentions(head, answer) and not mentions(last, answer) and not _STEP_NUMBER.search(last) else reply
     reply = _drop_neighbours(reply, answer)
     others = [detail for kind in MACHINE_KINDS if answer not in kind for detail in kind if not detail.isdigit()]
-    if more := find_phrases(reply, (*others, answer)) - {answer} - find_phrases(question, others):
+    concluded = find_conclusion(reply, (*others, answer)) == {answer}
+    if not concluded and (more := find_phrases(reply, (*others, answer)) - {answer} - find_phrases(question, others)):
         return Grade(0.0, (f"asked for one step, gives {', '.join(sorted(more))} as well",))
     if len(set(re.findall(r"\d+", _STEP_NUMBER.sub(" ", reply))) - {answer}) > 1:
         return Grade.failure(f"it is not clear whether this gives only {answer!r}: {shorten(reply)}")
