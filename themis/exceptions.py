@@ -74,6 +74,8 @@ class ProviderCallError(ProviderError):
         retry_after_seconds: How long the server asked to wait.
         retryable: Whether trying again makes sense; None leaves that to the status and the text.
         parameter: What of the request the provider refused, where it names it.
+        usage: The tokens that it says the call took all the same.
+        cost_usd: The dollars, likewise.
     """
 
     def __init__(
@@ -85,6 +87,8 @@ class ProviderCallError(ProviderError):
         retry_after_seconds: float | None = None,
         retryable: bool | None = None,
         parameter: str = "",
+        usage: dict[str, object] | None = None,
+        cost_usd: float | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -92,6 +96,8 @@ class ProviderCallError(ProviderError):
         self.retry_after_seconds = retry_after_seconds
         self.retryable = retryable
         self.parameter = parameter
+        self.usage = usage
+        self.cost_usd = cost_usd
 
 
 class ToolError(ThemisError, RuntimeError):

@@ -91,6 +91,8 @@ class Metric(ABC):
     # (`themis.evaluation.aggregations`), which gets what each score's details hold under "statistics". An answer that
     # cannot be read is scored with the prediction None then, so that it counts in the sums.
     aggregation: str | None = None
+    # Fields of a row that hold what is expected: functions, applications and programs that answer are not shown them.
+    expected_fields: Sequence[str] = ()
     # Whether it looks at all that the model returned: `metadata["model_output"]` holds it then, with text and raw reply.
     reads_output: bool = False
 

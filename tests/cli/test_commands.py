@@ -100,6 +100,14 @@ def test_rejudge_keeps_the_answers_and_changes_the_scores(themis, here):
     assert shown["cost"]["api_calls"] == 10
 
 
+def test_rejudge_of_a_run_in_which_nothing_was_answered_fails(themis, here):
+    themis("eval", "demo", "-m", "fake/flaky-1.0", "--run-id", "dead", "--max-retries", "1")
+    done = themis("rejudge", "dead", "--metric", "f1")
+
+    assert done.code == 3
+    assert "nothing of run 'dead' was answered" in done.err
+
+
 def test_estimate_says_what_it_would_cost_before_anything_is_spent(themis, here):
     estimated = json.loads(themis("estimate", "demo", "-m", "openai/gpt-4o", "--json").out)
     assert estimated["calls"] == 10

@@ -252,6 +252,13 @@ def test_a_baseline_that_is_nowhere_gets_the_nearest_name(sums):
 # --- mistakes -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("subjects", [{True: "fake/perfect"}, [{"name": False, "model": "fake/perfect"}]])
+def test_a_name_that_yaml_takes_for_a_truth_value_is_a_mistake(sums, subjects):
+    told = mistakes_of({**{name: value for name, value in sums.items() if name != "model"}, "subjects": subjects})
+
+    assert "a name is a text, and YAML reads yes, no, on and off" in told
+
+
 def test_all_mistakes_of_a_file_are_listed_with_their_lines_and_the_nearest_names(folder):
     path = write(
         folder,

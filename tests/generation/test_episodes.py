@@ -245,6 +245,26 @@ def test_a_user_that_says_nothing_has_failed_and_does_not_end_the_conversation(t
         evaluate(tmp_path, rows(0), user={"model": "speechless/any", "goal": "wants cake"})
 
 
+def test_a_user_that_says_nothing_is_paid_all_the_same(tmp_path):
+    class Thinker:
+        """Says nothing, and what that cost."""
+
+        most_cost_usd = 0.5
+
+        def execute(self, task):
+            return GenerationRecord(task, ModelOutput("", reasoning="Well", cost_usd=0.5), None)
+
+    themis.register_provider("paid-thinker", Thinker)
+
+    user = {"model": "paid-thinker/any", "goal": "wants cake"}
+    report = evaluate(
+        tmp_path, rows(0, 1, 2, 3), user=user, budget_usd=1.0, provider_options={"is_local": True}, workers=1
+    )
+
+    assert report.metadata["cost"]["total_cost"] == 1.0
+    assert "budget" in report.metadata["stopped"]
+
+
 def test_a_script_that_was_not_played_to_its_end_says_what_ended_it(tmp_path):
     def script(row):
         for _ in range(5):

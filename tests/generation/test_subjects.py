@@ -237,6 +237,69 @@ def test_a_function_is_retried_and_held_to_a_budget_like_a_model(tmp_path):
     assert "budget" in report.metadata["stopped"]
 
 
+def test_a_failed_call_that_says_what_it_cost_is_paid_from_the_budget(tmp_path):
+    calls = []
+
+    def crashing(prompt):
+        calls.append(prompt)
+        return {"error": "the tool crashed", "cost_usd": 0.5}
+
+    rows = [{"id": str(n), "word": "ab", "answer": "AB"} for n in range(10)]
+    report = evaluate(crashing, tmp_path, rows=rows, budget_usd=2.0, workers=1, max_retries=2, keep_going=True,
+                      provider_options={"most_cost_usd": 0.5})  # fmt: skip
+
+    assert report.metadata["cost"]["total_cost"] == 0.5 * len(calls) == 2.0
+    assert "budget" in report.metadata["stopped"]
+
+
+def test_a_call_that_took_too_long_is_taken_to_have_cost_what_it_may(tmp_path):
+    calls = []
+
+    async def late(prompt):
+        calls.append(prompt)
+        await asyncio.sleep(60)
+
+    rows = [{"id": str(n), "word": "ab", "answer": "AB"} for n in range(10)]
+    report = evaluate(late, tmp_path, rows=rows, budget_usd=3.0, workers=1, max_retries=2, keep_going=True,
+                      timeout_seconds=0.02, provider_options={"most_cost_usd": 1.0})  # fmt: skip
+
+    assert len(calls) == 3
+    assert "budget" in report.metadata["stopped"]
+
+
+def error_within(prompt):
+    return {"choices": [{"finish_reason": "error", "error": {"code": 502}, "message": {"content": prompt.upper()}}]}
+
+
+def error_after_some_words(prompt):
+    return {"text": prompt.upper(), "finish_reason": "error"}
+
+
+def filtered(prompt):
+    return {"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}
+
+
+@pytest.mark.parametrize("function", [error_within, error_after_some_words, filtered])
+def test_an_answer_that_the_provider_broke_off_is_a_failed_call_whatever_stands_in_it(function, tmp_path):
+    with pytest.raises(RunFailedError) as failed:
+        evaluate(function, tmp_path, max_retries=1)
+
+    assert failed.value.report.metadata["failed_generations"] == 2
+
+
+def test_no_field_that_metrics_compare_with_is_shown_to_whoever_answers(tmp_path):
+    seen = []
+
+    def peek(task, row):
+        seen.append((task.reference, sorted(task.prompt.context), sorted(row)))
+        return "AB"
+
+    rows = [{**row, "expected_tools": ["add"], "hint": 1} for row in ROWS]
+    evaluate(peek, tmp_path, rows=rows, metrics=["exact_match", "tool_called"], workers=1)
+
+    assert seen == [(None, ["hint", "id", "word"], ["hint", "id", "word"])] * 2
+
+
 # --- by name -----------------------------------------------------------------------------------------------------------
 
 
@@ -349,6 +412,13 @@ def test_an_application_that_says_in_its_answer_that_it_failed_is_asked_again(se
     report = evaluate(server.address(), tmp_path, workers=1, max_retries=2)
 
     assert (report.metric("exact_match").mean, len(asked)) == (1.0, 3)
+
+
+def test_what_went_wrong_is_heard_wherever_the_answer_stands(server, tmp_path):
+    server.says({"data": [{"text": "AB"}], "error": "the index is gone"})
+
+    with pytest.raises(RunFailedError, match="the index is gone"):
+        evaluate(server.address(), tmp_path, max_retries=1, provider_options={"response": "data[0].text"})
 
 
 @pytest.mark.parametrize(

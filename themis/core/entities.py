@@ -369,6 +369,7 @@ class Result:
         batch_completion_tokens: Of those received, likewise.
         cached_tokens: Of those sent, read from the provider's cache.
         cache_write_tokens: Of those sent, written to it.
+        told_usd: The dollars that its calls say they cost, failed ones included; None where none says so.
     """
 
     position: int
@@ -386,6 +387,7 @@ class Result:
     batch_completion_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    told_usd: float | None = None
 
 
 @dataclass(slots=True)

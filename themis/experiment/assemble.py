@@ -61,7 +61,9 @@ def assemble(
     options = _provider_options(spec, asked)
     pipeline = build_pipeline(asked, source, settings)
     given = [name for name in _SAMPLING if getattr(asked, name) is not None and name not in asked.settled]
-    make_executor = _executor_maker(asked.model, spec, options, store, given)
+    metrics = getattr(pipeline, "metrics", ())
+    expected = frozenset(name for metric in metrics for name in getattr(metric, "expected_fields", ()))
+    make_executor = partial(_make_blind, _executor_maker(asked.model, spec, options, store, given), expected)
     executor = make_executor()
     batches = open_endpoint(executor, asked) if asked.batch or hasattr(executor, "open_batches") else None
     workers, backend = _execution(asked)
@@ -154,6 +156,14 @@ def _executor_maker(
             spec.provider, {**options, **wiring}, model_identifier=spec.identifier, asked_parameters=asked_parameters
         )
     return partial(make_function_subject, model, look_up_secrets(options))
+
+
+def _make_blind(make: Callable[[], StatelessTaskExecutor], expected: frozenset[str]) -> StatelessTaskExecutor:
+    """Makes who is asked, and hides from it the row's fields that its answers are compared with."""
+    executor = make()
+    if hasattr(executor, "withheld"):
+        executor.withheld = expected
+    return executor
 
 
 def _with_template(source: Source, asked: SampleSpecification) -> Source:

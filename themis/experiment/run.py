@@ -590,7 +590,8 @@ class _Session:
     def _admit(self, request: Request) -> bool:
         assert self._priced is not None
         call = (request.position, request.attempt)
-        return self._priced.admit(call, *self._most_tokens(request.task), in_batch=request.in_batch)
+        most = self._most_tokens(request.task)
+        return self._priced.admit(call, *most, in_batch=request.in_batch, before=request)
 
     def _reserve_sent(self, request: Request) -> None:
         if self._priced is not None:

@@ -72,6 +72,9 @@ def read_variants(
     """The variants of an axis: a list, or a mapping from labels. What is wrong with them is added to the mistakes."""
     entries: list[tuple[str | int, str | None, object]]
     if isinstance(given, Mapping):
+        for named in given:
+            if isinstance(named, bool):
+                mistakes.add((*path, str(named)), _explain_boolean(named))
         entries = [(str(label), str(label), value) for label, value in given.items()]
     elif isinstance(given, Sequence) and not isinstance(given, str):
         entries = [(place, None, value) for place, value in enumerate(given)]
@@ -84,8 +87,10 @@ def read_variants(
         if variant is None:
             continue
         if any(variant.label == other.label for other in found):
-            named = f"{{name: ..., {axis.setting or 'temperature'}: ...}}"
-            mistakes.add(variant.path, f"two {axis.key} are called {variant.label!r}; give one of them a name: {named}")
+            example = f"{{name: ..., {axis.setting or 'temperature'}: ...}}"
+            mistakes.add(
+                variant.path, f"two {axis.key} are called {variant.label!r}; give one of them a name: {example}"
+            )
         found.append(variant)
     return found
 
@@ -101,6 +106,8 @@ def _read_variant(
         for name, given in value.items():
             if name == "name" and label is None:
                 label = str(given)
+                if isinstance(given, bool):
+                    mistakes.add((*path, name), _explain_boolean(given))
             elif name in others:
                 named = [given] if isinstance(given, str) else given
                 if fits(named, Sequence[str]):
@@ -132,6 +139,10 @@ def _read_variant(
         del values[name]
     shown = label if label is not None else _label(axis, value if not isinstance(value, Mapping) else values, path)
     return Variant(label=slug(shown), values=values, path=path, goes_with=goes_with)
+
+
+def _explain_boolean(given: bool) -> str:
+    return f"a name is a text, and YAML reads yes, no, on and off as {given}: write it in quotation marks"
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------

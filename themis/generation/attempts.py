@@ -78,8 +78,12 @@ class Request(msgspec.Struct, eq=False):
     completion_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    # The dollars that calls say they cost; None where none says so.
+    told_usd: float | None = None
     errors: list[dict[str, object]] | None = None
     last_error: str = ""
+    # Whether the last call took too long, so that nobody knows what became of it.
+    is_unheard: bool = False
     # Of the tokens a minute: what was taken for the call under way.
     estimated_tokens: int = 0
     # How often the provider asked for a longer wait than the deadline leaves.
@@ -97,6 +101,7 @@ class Request(msgspec.Struct, eq=False):
     def note_error(self, error: ModelError) -> None:
         """Keeps what went wrong with the last call."""
         self.last_error = f"{error.kind}: {error.message[:120]}"
+        self.is_unheard = is_unheard(error)
         self.errors = self.errors or []
         self.errors.append(
             {"attempt": self.calls, "error": error.message[:500], "exception_type": error.details.get("exception_type")}
@@ -183,6 +188,11 @@ def is_lost(error: ModelError) -> bool:
     return error.kind == "worker_lost"
 
 
+def is_unheard(error: ModelError) -> bool:
+    """It took too long here: whoever was asked may have answered all the same, and be paid for that."""
+    return error.kind == "timeout" and error.details.get("status") is None
+
+
 # The kind of an item's error that its batch ended before it was asked.
 UNTRIED = "batch_unanswered"
 
@@ -243,7 +253,15 @@ def record_of(result: object, task: GenerationTask) -> GenerationRecord:
             return record
         except ProviderCallError as unusable:
             result = unusable
-    return GenerationRecord(task=task, output=None, error=error_from(result))
+    return GenerationRecord(task=task, output=None, error=error_from(result), metrics=_read_cost(result))
+
+
+def _read_cost(error: BaseException) -> dict[str, object]:
+    """What a call took that failed, where that is told."""
+    if not isinstance(error, ProviderCallError):
+        return {}
+    told = {"usage": error.usage, "told_usd": error.cost_usd}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _check_record(record: object) -> GenerationRecord:
@@ -256,8 +274,18 @@ def _check_record(record: object) -> GenerationRecord:
         )
     if record.error is None and (record.output is None or not isinstance(record.output.text, str)):
         raise ProviderCallError("the provider returned neither an output text nor an error", kind="empty_response")
-    if record.output is not None and (flaw := _find_flaw(record.output)):
+    output = record.output
+    if output is not None and (flaw := _find_flaw(output)):
         raise ProviderCallError(f"the provider returned {flaw}", kind="invalid_response", retryable=False)
+    if output is not None and output.finish_reason == "error":
+        # As gateways say it that have sent some of an answer, or none, before whoever writes it broke off.
+        raise ProviderCallError(
+            f"the answer was ended by an error after {output.text[:200]!r}",
+            kind="server_error",
+            retryable=True,
+            usage=output.usage,
+            cost_usd=output.cost_usd,
+        )
     return record
 
 

@@ -161,6 +161,7 @@ class Engine:
         self._delayed: list[tuple[float, int, Request]] = []
         self._order = itertools.count()
         self._under_way: dict[int, Request] = {}
+        self._given_up: list[Result] = []
         self._stopping = False
         self._giving_up = False
 
@@ -320,6 +321,7 @@ class Engine:
         while not self._giving_up:
             now = time.monotonic()
             pause, wait = self._resubmit(pool, now), 0.0
+            batch += self._take_given_up()
             ready: list[Request] = []
             full, pending = self._caller.is_full(), False
             while not (exhausted or self._stopping or full) and self._has_room(pool, len(ready)):
@@ -358,7 +360,8 @@ class Engine:
             # An empty batch gives the caller a turn, and tells it that time passes.
             yield batch
             batch, opened = [], time.monotonic()
-        if batch:
+        self._give_up_retries()
+        if batch := [*batch, *self._take_given_up()]:
             yield batch
 
     def _has_room(self, pool: Pool, ready: int) -> bool:
@@ -406,8 +409,7 @@ class Engine:
     def _resubmit(self, pool: Pool, now: float) -> float:
         """Sends the retries that are due; seconds until the next one is (a very long time if there is none)."""
         if self._stopping:
-            # Unfinished, not failed: the next resume takes them up.
-            self._delayed.clear()
+            self._give_up_retries()
             pool.withdraw()
         while self._delayed and self._delayed[0][0] <= now:
             request = self._delayed[0][2]
@@ -425,6 +427,23 @@ class Engine:
             self._set_timeout(request, now)
             pool.submit([request])
         return self._delayed[0][0] - now if self._delayed else _NEVER
+
+    def _give_up_retries(self) -> None:
+        """Those that wait are unfinished, not failed: the next resume takes them up. What was paid for is kept as it stands."""
+        waiting, self._delayed = [request for _, _, request in self._delayed], []
+        paid = [one for one in waiting if one.told_usd or one.prompt_tokens or one.completion_tokens]
+        self._given_up += [self._give_up(request) for request in paid]
+
+    def _give_up(self, request: Request) -> Result:
+        """A request that is not tried again, as what its last call came to."""
+        kind, _, message = request.last_error.partition(": ")
+        self._under_way.pop(id(request), None)
+        error = final_error(request.task, ModelError(message, kind=kind), request.calls)
+        return self._finish(request, GenerationRecord(request.task, None, error))
+
+    def _take_given_up(self) -> list[Result]:
+        given_up, self._given_up = self._given_up, []
+        return given_up
 
     def _handle_replies(self, answered: list[Request], pool: Pool) -> list[Result]:
         finished: list[Result] = []
@@ -453,7 +472,9 @@ class Engine:
             self._note_batches(pool)
             patience = 0.0 if filling.has_more or self._caller.is_busy() else min(pause, _TURN_SECONDS)
             answered = pool.collect(patience, 0 if self._caller.is_full() else _LARGEST_BATCH)
-            yield self._handle_replies(answered, pool)
+            yield [*self._take_given_up(), *self._handle_replies(answered, pool)]
+        self._give_up_retries()
+        yield self._take_given_up()
         self.waiting = None
 
     def _fill(self, requests: Iterator[Request], pool: BatchPool, filling: _Filling) -> None:
@@ -541,7 +562,10 @@ class Engine:
     def _add_usage(self, request: Request, record: GenerationRecord) -> None:
         """Adds the tokens of a call: as the provider tells them, or counted where that matters."""
         output = record.output
-        usage = output.usage if output is not None else record.metrics.get("usage")
+        usage = output.usage if output is not None else record.metrics.pop("usage", None)
+        told = output.cost_usd if output is not None else record.metrics.pop("told_usd", None)
+        if told is not None:
+            request.told_usd = (request.told_usd or 0.0) + told
         if not usage and not self._counts_tokens:
             return
         usage = usage or {}
@@ -590,6 +614,7 @@ class Engine:
             batch_completion_tokens=request.batch_completion_tokens,
             cached_tokens=request.cached_tokens,
             cache_write_tokens=request.cache_write_tokens,
+            told_usd=request.told_usd,
         )
         self.on_result(result)
         return result

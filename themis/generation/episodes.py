@@ -541,7 +541,18 @@ _TAKEN = ("calls", "prompt_tokens", "completion_tokens", "seconds", "cached_toke
 def _failed(request: Request, error: Exception) -> Result:
     kind = getattr(error, "kind", None) or type(error).__name__
     record = GenerationRecord(request.task, None, ModelError(f"{error}" or kind, kind=str(kind)))
-    return Result(request.position, request.attempt, request.key, record, calls=0)
+    turn: UserTurn = getattr(error, "turn", _NOTHING_SPENT)
+    return Result(
+        request.position,
+        request.attempt,
+        request.key,
+        record,
+        turn.calls,
+        turn.prompt_tokens,
+        turn.completion_tokens,
+        # Of an unknown price, as is said of the run.
+        told_usd=turn.cost_usd or 0.0,
+    )
 
 
 def _speaks_first(scene: Scene) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Protocol
 
 from themis.core.entities import GenerationTask, PromptRender, PromptSpec, SamplingConfig
@@ -44,6 +45,20 @@ class Purse(Protocol):
     """What a run may spend; sets aside what a call may cost, or gives None where too little is left."""
 
     def reserving(self, most_usd: float) -> AbstractContextManager[Reservation | None]: ...
+
+
+class UserFailedError(ProviderCallError):
+    """Whoever plays the user did not answer, or said nothing.
+
+    Args:
+        message: What happened.
+        turn: What asking for it took.
+        kind: A short code.
+    """
+
+    def __init__(self, message: str, turn: UserTurn, *, kind: str = "provider_error") -> None:
+        super().__init__(message, kind=kind, cost_usd=turn.cost_usd)
+        self.turn = turn
 
 
 class SimulatedUser:
@@ -127,20 +142,19 @@ class SimulatedUser:
 
     def _ask(self, task: GenerationTask) -> UserTurn:
         result = self._engine.complete(Request(0, 0, "", task))
-        output = result.record.output
+        output, cost = result.record.output, result.told_usd
+        if cost is None and self._price is not None:
+            cost = self._price.of(result.prompt_tokens, result.completion_tokens)
+        turn = UserTurn(None, result.calls, result.prompt_tokens, result.completion_tokens, cost)
         if output is None:
             reason = result.record.error.message if result.record.error is not None else "no answer"
-            raise ProviderCallError(f"whoever plays the user did not answer: {reason}")
+            raise UserFailedError(f"whoever plays the user did not answer: {reason}", turn)
         is_over = self._end in output.text
         if not is_over and not output.text.strip():
             # Nothing said is no decision to go.
             at_limit = f" within max_tokens={self._sampling.max_tokens}" if output.finish_reason == "length" else ""
-            raise ProviderCallError(f"whoever plays the user said nothing{at_limit}", kind="empty_response")
-        cost = output.cost_usd
-        if cost is None and self._price is not None:
-            cost = self._price.of(result.prompt_tokens, result.completion_tokens)
-        text = None if is_over else output.text
-        return UserTurn(text, result.calls, result.prompt_tokens, result.completion_tokens, cost)
+            raise UserFailedError(f"whoever plays the user said nothing{at_limit}", turn, kind="empty_response")
+        return turn if is_over else replace(turn, text=output.text)
 
     @property
     def can_be_bounded(self) -> bool:

@@ -343,6 +343,9 @@ def rejudge(
         not_judged = why_not_judged(report)
         status = RunStatus.FAILED if not_judged else status
         writer.finish(status, summary=summarise_run(report), error=not_judged or None)
+    if not not_judged and report.metadata["total_samples"] and not report.metadata["successful_generations"]:
+        status = RunStatus.FAILED
+        not_judged = f"nothing of run {run_id!r} was answered, so there is nothing to judge: themis resume asks again"
     if not_judged:
         report.metadata.update(status=status.value, stopped=not_judged)
         raise RunFailedError(run_id, not_judged, report)

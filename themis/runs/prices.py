@@ -20,6 +20,7 @@ from typing import NoReturn, NotRequired, TypedDict
 
 from themis.core.entities import Result
 from themis.exceptions import ConfigurationError
+from themis.generation.attempts import Request, is_unheard
 
 PRICES_VARIABLE = "THEMIS_PRICES"
 # Dated snapshots of a model cost what the model costs; anything else must match to the letter.
@@ -117,14 +118,13 @@ def cost_of(result: Result, price: Price | None) -> float | None:
     """What whoever answered says that it cost, or else what its tokens do; None where neither is known.
 
     Args:
-        result: The answer.
+        result: The answer, or the failure.
         price: Of its tokens.
     """
-    if not result.calls:
+    if not result.calls and result.told_usd is None:
         return 0.0  # its last answer was a step, and is paid for as such
-    output = result.record.output
-    if output is not None and output.cost_usd is not None:
-        return output.cost_usd
+    if result.told_usd is not None:
+        return result.told_usd
     return None if price is None else price.of_result(result)
 
 
@@ -343,8 +343,9 @@ class Budget:
         made = Reservation(most_usd)
         try:
             yield made
-        except BaseException:
-            made.cost_usd = 0.0  # no answer, and nobody says what that cost
+        except BaseException as error:
+            # No answer, and hardly anybody says what that cost.
+            made.cost_usd = getattr(error, "cost_usd", None) or 0.0
             raise
         finally:
             self.spend(most_usd if made.cost_usd is None else made.cost_usd, reserved_usd=most_usd)
@@ -386,6 +387,8 @@ class PricedCalls:
         # The prompt's tokens as we count them, and what is set aside.
         self._reserved: dict[Hashable, tuple[int, float]] = {}
         self._sent: dict[Hashable, tuple[int, float]] = {}
+        # What calls for an answer that is not there yet have cost.
+        self._paid: dict[Hashable, float] = {}
         # Not known before the first answer, so the first call is made alone.
         self._ratio: float | None = None if price is not None else 1.0
 
@@ -394,10 +397,24 @@ class PricedCalls:
         """Whether it is known how the provider counts, so that calls may be admitted together."""
         return self._ratio is not None
 
-    def admit(self, call: Hashable, prompt_tokens: int, most_completion_tokens: int, *, in_batch: bool = False) -> bool:
-        """Whether the call may be made; a retry replaces the reservation of the call before it."""
+    def admit(
+        self,
+        call: Hashable,
+        prompt_tokens: int,
+        most_completion_tokens: int,
+        *,
+        in_batch: bool = False,
+        before: Request | None = None,
+    ) -> bool:
+        """Whether the call may be made; a retry replaces the reservation of the call `before` it, which may have cost something.
+
+        One that took too long is taken to have cost what was set aside: it may have been answered.
+        """
         _, replaced = self._take(call)
-        self.budget.spend(0.0, reserved_usd=replaced)
+        if before is not None and before.calls:
+            self._spend(call, self._told_usd(before), replaced, is_unheard=before.is_unheard)
+        else:
+            self.budget.spend(0.0, reserved_usd=replaced)
         if self._ratio is None and self._reserved:
             return False
         most = self._most_usd(prompt_tokens, most_completion_tokens, in_batch=in_batch)
@@ -421,8 +438,23 @@ class PricedCalls:
     def settle(self, call: Hashable, result: Result) -> None:
         counted, reserved = self._take(call)
         self.learn(counted, result.prompt_tokens)
-        cost = cost_of(result, self._price)
-        self.budget.spend(reserved if cost is None else cost, reserved_usd=reserved)
+        error = result.record.error
+        self._spend(call, cost_of(result, self._price), reserved, is_unheard=error is not None and is_unheard(error))
+        self._paid.pop(call, None)
+
+    def _spend(self, call: Hashable, cost: float | None, reserved: float, *, is_unheard: bool) -> None:
+        """What calls for one answer have cost so far, or all of what was set aside where nobody can tell."""
+        paid = self._paid.get(call, 0.0)
+        new = reserved if cost is None else max(0.0, cost - paid)
+        self.budget.spend(max(new, reserved) if is_unheard else new, reserved_usd=reserved)
+        self._paid[call] = paid if cost is None else max(paid, cost)
+
+    def _told_usd(self, request: Request) -> float | None:
+        """What the calls of a request have cost as far as they tell."""
+        if request.told_usd is not None or self._price is None:
+            return request.told_usd or 0.0
+        tokens = (request.prompt_tokens, request.completion_tokens, request.cached_tokens, request.cache_write_tokens)
+        return self._price.of(*tokens)
 
     def learn(self, counted: int, prompt_tokens: int) -> None:
         """How many tokens the provider says a prompt had, of as many as we count in it."""

@@ -59,6 +59,7 @@ class CompositeMetric(Metric):
         self.score_range = ranges.pop() if len(ranges) == 1 else None
         self.requires_reference = any(metric.requires_reference for metric in self._parts)
         self.slow = any(getattr(metric, "slow", False) for metric in self._parts)
+        self.expected_fields = tuple(field for metric in self._parts for field in metric.expected_fields)
 
     def check_machine(self) -> None:
         for metric in self._parts:
@@ -108,6 +109,7 @@ class GroupMean(Metric):
         if (low, high) != (0, 1):
             self.aggregation = f"mean_of_groups(low={low}, high={high})"
         self.slow = getattr(self._part, "slow", False)
+        self.expected_fields = self._part.expected_fields
 
     def check_machine(self) -> None:
         self._part.check_machine()

@@ -57,6 +57,7 @@ class _OfExpectedCalls(_OfTranscript):
     field: str = "expected_tools"
 
     def __post_init__(self) -> None:
+        self.expected_fields = (self.field,)
         if self.arguments is not None and not self.tool:
             raise ConfigurationError(f"{self.name}: arguments are of a tool, and none is named: give tool='...' too")
 
@@ -300,6 +301,7 @@ class FinalState(_OfTranscript):
     pass_fail = True
 
     def __post_init__(self) -> None:
+        self.expected_fields = (self.field,)
         _check_choice(self, "match", self.match, ("subset", "exact"))
 
     def check_row(self, references: Sequence[object], row: Mapping[str, object]) -> None:

@@ -451,8 +451,8 @@ class BatchPool:
             again = []
         singly = [one for one in work.left if one.batches >= _MOST_BATCHES] if again else work.left
         if work.left:
-            how = f"{len(again):,} in another batch, {len(singly):,} singly"
-            logger.warning("%s left %s items unanswered: asked again, %s", work.batch.named, f"{len(work.left):,}", how)
+            how = f"{len(again):,} go into another batch, {len(singly):,} are asked singly where retries are left"
+            logger.warning("%s left %s items unanswered: %s", work.batch.named, f"{len(work.left):,}", how)
         for request in again:
             _enter_batch(request)
         work.left = list(singly)

@@ -177,7 +177,13 @@ class _Answer(msgspec.Struct):
 
 
 # Anthropic's words for why an answer ended, in ours.
-_FINISH_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
+_FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+}
 
 
 def _read_output(answer: _Answer) -> ModelOutput:

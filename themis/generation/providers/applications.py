@@ -6,14 +6,14 @@ import json
 import queue
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
 from themis.core.processes import JsonProcess, end_program, parse_command, run_program
 from themis.exceptions import ConfigurationError, ProviderCallError
 from themis.generation.providers.chat import request_body
-from themis.generation.providers.functions import describe_question, read_answer
+from themis.generation.providers.functions import describe_question, hide_expected, read_answer, refuse_error
 from themis.generation.providers.http import HttpProvider
 from themis.generation.templates import PromptTemplate
 from themis.interfaces import StatelessTaskExecutor
@@ -67,17 +67,22 @@ class HttpApplication(HttpProvider):
         )
         self.is_local = is_local  # type: ignore[misc]
         self.most_cost_usd = most_cost_usd
+        # The row's fields that metrics compare with.
+        self.withheld: Collection[str] = ()
         self._request = None if request is None else _Shape.read(request)
         if self._request is not None:
             self._request.refuse_unasked("request")
         self._path = None if response is None else _parse_path(response)
 
     async def execute(self, task: GenerationTask) -> GenerationRecord:
-        question = describe_question(task, self._system_prompt, with_contents=self._request is not None)
+        shown = hide_expected(task, self.withheld)
+        question = describe_question(shown, self._system_prompt, with_contents=self._request is not None)
         asked = question if self._request is None else self._request.fill(question)
         reply = await self._post(request_body(task, asked))
         said = self._decode(reply.body, object, "JSON")
         try:
+            if self._path is not None and isinstance(said, Mapping):
+                refuse_error(said.get("error"))
             output = read_answer(said if self._path is None else _follow(said, self._path))
         except (ProviderCallError, LookupError) as error:
             raise self._no_answer(error, reply.body) from error
@@ -89,11 +94,14 @@ class HttpApplication(HttpProvider):
         if not failed and (refusal := self._refused_in_body(body)):
             return refusal
         where = "" if failed or self._path else ", or the option response=, which says where that is"
-        return self._failure(
+        unusable = self._failure(
             f"answered, but {error}{where}: {self._excerpt(body)}",
             kind="server_error" if failed else "invalid_response",
             retryable=failed,
         )
+        if isinstance(error, ProviderCallError):
+            unusable.usage, unusable.cost_usd = error.usage, error.cost_usd
+        return unusable
 
 
 class _Shape(NamedTuple):
@@ -218,13 +226,15 @@ class ProgramApplication(StatelessTaskExecutor):
         self._system_prompt = system_prompt
         self.is_local = is_local  # type: ignore[misc]
         self.most_cost_usd = most_cost_usd
+        self.withheld: Collection[str] = ()
         self._idle: queue.SimpleQueue[JsonProcess] = queue.SimpleQueue()
         # Those that are asked right now.
         self._busy: set[JsonProcess] = set()
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def execute(self, task: GenerationTask) -> GenerationRecord:
-        question = describe_question(task, self._system_prompt, with_contents=self._filled is not None)
+        shown = hide_expected(task, self.withheld)
+        question = describe_question(shown, self._system_prompt, with_contents=self._filled is not None)
         if self._filled is not None:
             words = [one if isinstance(one, str) else json.dumps(one) for one in self._filled.fill(question)]
             said = run_program(words, timeout_seconds=self._timeout_seconds, running=self._running)
@@ -250,7 +260,9 @@ class ProgramApplication(StatelessTaskExecutor):
             if error.retryable is False:
                 raise
             hint = "; one that answers in plain text and ends is named with its question: command:./app {prompt}"
-            raise ProviderCallError(f"{error}{hint}", kind=error.kind, retryable=False) from error
+            raise ProviderCallError(
+                f"{error}{hint}", kind=error.kind, retryable=False, usage=error.usage, cost_usd=error.cost_usd
+            ) from error
         finally:
             self._busy.discard(program)
             self._idle.put(program)

@@ -183,6 +183,7 @@ class Choice(msgspec.Struct):
     message: Answer
     finish_reason: object = None
     logprobs: object = None
+    error: object = None  # of whoever writes the answer, as gateways tell it
 
 
 class Completion(msgspec.Struct):
@@ -205,7 +206,14 @@ def read_completion(answer: Completion, fail: Fail) -> ModelOutput:
     assert answer.choices
     choice = answer.choices[0]
     message = choice.message
-    said = _read_said(choice, fail)
+    usage = read_usage(answer.usage)
+    try:
+        if choice.error:
+            raise fail(f"answered with an error: {str(choice.error)[:500]}", kind="server_error", retryable=True)
+        said = _read_said(choice, fail)
+    except ProviderCallError as error:
+        error.usage = usage
+        raise
     thought = message.reasoning_content or message.reasoning or said.reasoning
     raw: dict[str, object] = {"id": answer.id, "model": answer.model}
     if message.tool_calls and (kept := _keep_provider_data(message)):
@@ -213,7 +221,7 @@ def read_completion(answer: Completion, fail: Fail) -> ModelOutput:
     return ModelOutput(
         text=said.text,
         raw=raw,
-        usage=read_usage(answer.usage),
+        usage=usage,
         reasoning=(thought if isinstance(thought, str) else read_text(thought)) if thought else None,
         tool_calls=_read_tool_calls(message.tool_calls) if message.tool_calls else (),
         refusal=said.refusal,
@@ -251,11 +259,11 @@ class _Said(NamedTuple):
 
 def _read_said(choice: Choice, fail: Fail) -> _Said:
     message, content = choice.message, choice.message.content
-    if isinstance(content, str) and not message.images:
+    if isinstance(content, str) and not message.images and (content or choice.finish_reason != "content_filter"):
         return _Said(content, message.refusal or None)
     if content is not None and not isinstance(content, str | list):
         raise fail(f"answered with content of type {type(content).__name__}", kind="invalid_response", retryable=True)
-    told = _read_parts([content] if isinstance(content, str) else content or [], message.images)
+    told = _read_parts([content] if content and isinstance(content, str) else content or [], message.images)
     found: list[Part] = told["content"]
     refusal = message.refusal or next((part["refusal"] for part in found if part.get("type") == "refusal"), None)
     texts = [part for part in found if part.get("type") == "text" and isinstance(part.get("text"), str)]

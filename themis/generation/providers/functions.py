@@ -13,7 +13,7 @@ import copy
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -68,7 +68,6 @@ def describe_question(
         "row": {
             name: _inline_parts(value, contents) if with_contents and contents else value
             for name, value in task.prompt.context.items()
-            if name != _reference_field(task)
         },
         "item_id": item_id,
         "attempt": attempt,
@@ -94,9 +93,18 @@ def _inline_parts(value: object, contents: Mapping[str, bytes]) -> object:
     return value
 
 
-def _reference_field(task: GenerationTask) -> str | None:
-    """The row's field with the expected answer, which whoever answers is not shown."""
-    return None if task.reference is None else task.reference.kind
+def hide_expected(task: GenerationTask, fields: Collection[str] = ()) -> GenerationTask:
+    """The task as whoever answers is shown it: without the expected answer, and the row's fields that metrics compare with.
+
+    Args:
+        task: As it is judged.
+        fields: Of the row.
+    """
+    hidden = {*fields} if task.reference is None else {*fields, task.reference.kind}
+    if hidden.isdisjoint(task.prompt.context) and task.reference is None:
+        return task
+    row = {name: value for name, value in task.prompt.context.items() if name not in hidden}
+    return replace(task, prompt=replace(task.prompt, context=row), reference=None)
 
 
 # --- the answer ---------------------------------------------------------------------------------------------------------
@@ -133,12 +141,22 @@ def read_answer(value: object) -> ModelOutput:
             and all(isinstance(one, Mapping) and "role" in one for one in value)
         ):
             return _read_messages_answer(value)
-        answer = _to_fields(value)
+        return _read_mapping(_to_fields(value))
+    except (ConfigurationError, msgspec.ValidationError) as error:
+        raise _no_answer(f"cannot be read ({error})") from error
+
+
+def _read_mapping(answer: Mapping[str, object]) -> ModelOutput:
+    try:
         if answer.get("choices"):
             return read_completion(msgspec.convert(answer, Completion, strict=False), _fail)
         return _read_fields(answer)
-    except (ConfigurationError, msgspec.ValidationError) as error:
-        raise _no_answer(f"cannot be read ({error})") from error
+    except ProviderCallError as error:
+        # No answer may have cost something, too.
+        error.usage = error.usage or _read_usage(answer)
+        with contextlib.suppress(ProviderCallError):
+            error.cost_usd = _read_cost(answer.get("cost_usd"))
+        raise
 
 
 def _to_fields(value: object) -> Mapping[str, object]:
@@ -153,7 +171,7 @@ def _to_fields(value: object) -> Mapping[str, object]:
 
 
 def _read_fields(answer: Mapping[str, object]) -> ModelOutput:
-    _refuse_error(answer.get("error"))
+    refuse_error(answer.get("error"))
     said = next((name for name in _TEXT_FIELDS if isinstance(answer.get(name), str | int | float)), None)
     base = ModelOutput("")
     if isinstance(messages := answer.get("messages"), list) and messages:
@@ -176,7 +194,7 @@ def _read_fields(answer: Mapping[str, object]) -> ModelOutput:
     return answered if answered.text else replace(answered, text=answered.refusal or "")
 
 
-def _refuse_error(told: object) -> None:
+def refuse_error(told: object) -> None:
     """An answer that says what went wrong is none, whatever words of regret stand beside that; a number is a measure."""
     if told and (told is True or isinstance(told, str | Mapping | list)):
         said = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False, default=str)
@@ -296,6 +314,8 @@ class PythonFunction(StatelessTaskExecutor):
         self.most_cost_usd: float | None = getattr(function, "most_cost_usd", None)
         self._function = function
         self._parameters = _find_parameters(function, name)
+        # The row's fields that metrics compare with.
+        self.withheld: Collection[str] = ()
         if _is_async(function):
             self.execute = self._execute_async  # type: ignore[assignment, method-assign]
 
@@ -319,7 +339,7 @@ class PythonFunction(StatelessTaskExecutor):
         return GenerationRecord(task, read_answer(answered), None)
 
     def _arguments(self, task: GenerationTask) -> dict[str, object]:
-        question = None
+        question, task = None, hide_expected(task, self.withheld)
         given: dict[str, object] = {}
         for parameter, part, otherwise, is_required in self._parameters:
             if part == "prompt":
@@ -329,7 +349,7 @@ class PythonFunction(StatelessTaskExecutor):
             elif part:
                 question = question or describe_question(task)
                 given[parameter] = question.get(part, [])
-            elif parameter in task.prompt.context and parameter != _reference_field(task):
+            elif parameter in task.prompt.context:
                 given[parameter] = _inline_parts(task.prompt.context[parameter], attachments_of(task))
             elif otherwise:
                 question = question or describe_question(task)

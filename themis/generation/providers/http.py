@@ -241,7 +241,7 @@ class HttpProvider(StatelessTaskExecutor):
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             what = f"could not be connected to within {_CONNECT_SECONDS:g} s"
-            return self._failure(what, kind="timeout", url=url, retryable=True)
+            return self._failure(what, kind="connection", url=url, retryable=True)
         if isinstance(error, TimeoutError):
             limit = f" (timeout={self._time_limits.total:g} s)" if self._time_limits.total else ""
             return self._failure(f"did not answer in time{limit}", kind="timeout", url=url, retryable=True)
