@@ -191,7 +191,7 @@ _WORDS = {
     "birds": ("sparrows", "starlings", "rooks", "lapwings", "finches", "storks", "gulls", "doves", "larks"),
     "building": ("mill", "tavern", "chapel", "smithy", "school", "toll house", "tannery", "granary", "bathhouse", "brick kiln"),
     "weathered": ("rained", "snowed", "hailed", "blew", "drizzled", "stormed"),
-    "part": ("sign", "door", "bell", "gate", "chimney", "weathercock", "shutters", "rope", "pump handle"),
+    "part": ("sign", "door", "bell", "gate", "chimney", "weathercock", "shutter", "rope", "pump handle"),
     "tree": ("birch", "lime", "walnut", "poplar", "pear tree", "juniper", "hornbeam", "willow", "larch", "hazel"),
     "trader": ("tinker", "ragman", "rat catcher", "tooth puller", "ribbon seller", "knife grinder", "hop buyer"),
     "goods": ("needles", "almanacs", "candle ends", "spectacles", "buttons", "tobacco", "mousetraps", "pomade", "ballads"),

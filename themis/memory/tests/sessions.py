@@ -53,11 +53,11 @@ _SETTLED = Phrasing(
     "All we [talked|argued] about was {matter}, but that is done now.",
     "I wanted to go through {plan}, but in the end we only got to {matter}.",
     "The whole session went on {matter}; {plan} [must wait|will have to wait].",
-    "It took an hour, but {matter} is out of the way now.",
+    "It took an hour, but now we are done with {matter}.",
     "We did not get round to {plan}: it was all about {matter}.",
     "What we [cleared up|sorted out] today is {matter}.",
     "[Thank you|Thanks] for your patience with {matter}, which was all that we managed today.",
-    "So the matter of {matter} is closed, and {plan} comes another time.",
+    "So the matter of {matter} is closed, and {plan} will come another time.",
     "Let the minutes say that this session was about {matter} only.",
     **_SLOTS,
 )

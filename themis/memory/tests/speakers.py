@@ -36,10 +36,10 @@ _BRINGS = Phrasing(
     "{who}: I [will bring|am bringing] the {dish} to the {town} outing.",
     "{who}: For the {town} outing you can put me down for the {dish}.",
     "{who}: Count on me for the {dish} when we go to {town}.",
-    "{who}: [The oven is free|The kitchen is mine] on the day before {town}, so the {dish} comes from me.",
+    "{who}: [The oven is free|The kitchen is mine] on the day before {town}, so I see to the {dish}.",
     "{who}: Nobody touches the {dish}, that is mine for {town}!",
-    "{who}: Is the {dish} taken? No? Then I make it for {town}.",
-    "{who}: My grandmother's {dish} has never failed me, so [that is what I carry to {town}|{town} gets to taste it].",
+    "{who}: Has anybody taken the {dish}? No? Then leave that to me for {town}.",
+    "{who}: I can rely on my grandmother's {dish}, so that is what [I carry to {town}|{town} gets to taste].",
     "{who}: I had thought of the {former} for {town}, but it will be the {dish}.",
     "{who}: Somebody wrote that I bring the {former} to {town}. Not so: I bring the {dish}.",
     "{who}: All I can manage for {town} is the {dish}, [sorry|take it or leave it].",
@@ -53,7 +53,7 @@ _CHANGES = Phrasing(
 )  # fmt: skip
 _CHATTER = Phrasing(
     "{who}: Does anybody know when the train to {town} leaves?",
-    "{who}: {other}, the {dish} [you made last year|at your birthday] was wonderful, why not again?",
+    "{who}: {other}, I loved the {dish} [you made last year|at your birthday], why not again?",
     "{who}: If nobody objects, I book the tickets to {town}.",
     "{who}: [I would love|How I would like] to eat {dish} again one day.",
     "{who}: Whose idea was {town} in the first place?",
@@ -66,7 +66,7 @@ _ASK_WHAT = Phrasing(
 )
 _ASK_WHO = Phrasing(
     "Who brings the {dish} to the {town} outing? Answer with the name, or say that nobody does.",
-    "Whose is the {dish} that we will eat in {town}? Answer with the name, or say that nobody brings it.",
+    "To whom do we owe the {dish} that we will eat in {town}? Answer with the name, or say that nobody brings it.",
     **_WHO, **_DISH,
 )  # fmt: skip
 _GROUP_LEADS = Phrasing(

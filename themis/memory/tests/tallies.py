@@ -85,7 +85,7 @@ _REMOVE = Phrasing(
     "Take {count} {item} off my shopping list[ again|].",
     "I found {count} {item} at home, so strike [that|as many] from the shopping list.",
     "[My sister|The woman upstairs] has given me {count} {item}: [so many fewer|that much less] to buy from the list.",
-    "The shopping list can do without {count} [of the|of its] {item}.",
+    "The shopping list can do without {count} {item}[, as it turns out|].",
     "[There was|I came past] a [market|stall] and I bought {count} {item} there already; cross them off the shopping list.",
     **_GOODS_SLOTS,
 )
