@@ -49,7 +49,7 @@ OCCASIONS = (
     _make_occasion(
         "cannot sleep",
         ("{who} cannot sleep [again|tonight].", "It is two in the morning and {who} lies awake once more.",
-         "{who} was awake [all night|until dawn] [again|, poor thing].",
+         "{who} was awake [all night|until dawn][ again|, poor thing].",
          "Another night without a wink of sleep for {who}."),
         ("{who} slept like a log [last night|for once].", "{who} was asleep before ten [last night|yesterday]."),
     ),
@@ -62,7 +62,7 @@ OCCASIONS = (
     ),
     _make_occasion(
         "missed the train",
-        ("{who} missed the train.", "{who} came to the station two minutes late [again|], and the train was gone.",
+        ("{who} missed the train.", "{who} came to the station two minutes late[ again|], and the train was gone.",
          "The train left without {who}.", "{who} is stuck at the station, having just seen the train leave."),
         ("{who} caught the train in time.", "{who} took the bus, the train being full."),
     ),
@@ -114,7 +114,7 @@ OCCASIONS = (
     ),
     _make_occasion(
         "has forgotten the umbrella",
-        ("{who} has forgotten the umbrella.", "{who} left the umbrella on the bus [again|].",
+        ("{who} has forgotten the umbrella.", "{who} left the umbrella on the bus[ again|].",
          "{who} arrived soaked, for the umbrella stood at home.", "The umbrella of {who} is with lost property once more."),
         ("{who} never goes out without the umbrella now.", "{who} lent me the umbrella."),
     ),
@@ -127,18 +127,18 @@ OCCASIONS = (
     _make_occasion(
         "has broken a cup",
         ("{who} has broken a cup.", "A cup slipped from the hands of {who} and is in a hundred pieces.",
-         "{who} is sweeping up a cup [again|].", "One cup fewer in the cupboard of {who}."),
+         "{who} is sweeping up a cup[ again|].", "One cup fewer in the cupboard of {who}."),
         ("{who} has glued the cup that was broken.", "{who} has bought six new cups."),
     ),
     _make_occasion(
         "has bought a lottery ticket",
         ("{who} has bought a lottery ticket.", "{who} is at it again, with a ticket for the lottery on the fridge.",
-         "The lottery has another customer in {who}.", "{who} spent the change on the lottery [again|, as every week]."),
+         "The lottery has another customer in {who}.", "{who} spent the change on the lottery[ again|, as every week]."),
         ("{who} has given up the lottery for good.", "{who} laughed at everybody who plays the lottery."),
     ),
     _make_occasion(
         "is late with the rent",
-        ("{who} is late with the rent.", "The rent of {who} is overdue [again|].",
+        ("{who} is late with the rent.", "The rent of {who} is overdue[ again|].",
         "{who} has not paid the rent yet, and it is past the tenth.",
          "There is a reminder about the rent in the letter box of {who}."),
         ("{who} has paid the rent for the whole year.", "{who} got a part of the rent back."),
@@ -373,7 +373,7 @@ _QUOTED = Phrasing(
     "Do you like the words of {author}, “{quotation}”, as much as I do?",
     "Over the door of the library they have carved “{quotation}”, which is by {author}.",
     "Somebody at the next table kept quoting {author}: “{quotation}”",
-    "I am told that {author} ended every letter with “{quotation}”.",
+    "I am told that {author} ended every letter with this: “{quotation}”",
     author=PERSON,
     quotation=r"[^“”]+",
 )
