@@ -133,3 +133,11 @@ def test_labels_without_an_id_are_refused(judged, capsys):
         == 2
     )
     assert "expected the fields id and label" in capsys.readouterr().err
+
+
+def test_a_judge_that_judges_nothing_fails_a_run_whose_other_metrics_work(judged, capsys):
+    metrics = ["--metric", "exact_match", "--metric", "rubric_judge(model='fake/constant?text=hello')"]
+    assert _run(["rejudge", "run", *metrics, "--storage", str(judged)]) == 3
+    shown = capsys.readouterr()
+    assert "ExactMatch" in shown.out
+    assert "a metric could judge none of 20 answers, for example 0: RubricJudge: NoVerdictError: " in shown.err

@@ -175,7 +175,7 @@ class MemoryDriver(Driver):
         return report
 
     def why_nothing_worked(self, report: ExperimentReport) -> str:
-        return why_not_judged(report)
+        return why_not_judged(report, by_each=False)
 
     def summary(self) -> dict[str, object]:
         return {} if self._session is None else {"memory": self._session.summary()}

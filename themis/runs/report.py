@@ -558,13 +558,21 @@ def why_not_answered(report: ExperimentReport) -> str:
     return f"none of {failed:,} samples was answered, for example {_first(report.failures)}"
 
 
-def why_not_judged(report: ExperimentReport) -> str:
-    """Empty unless samples were answered and not one of them could be judged."""
-    metrics = report.evaluation_report.metrics.values()
-    if report.metadata["evaluation_failures"] <= 0 or any(metric.count for metric in metrics):
+def why_not_judged(report: ExperimentReport, *, by_each: bool = True) -> str:
+    """Empty unless samples were answered and not one of them could be judged.
+
+    Args:
+        report: Of a run.
+        by_each: Whether every metric has to judge some; else one of them is enough, as where metrics are kinds of tests.
+    """
+    metrics, answered = report.evaluation_report.metrics, report.metadata["successful_generations"]
+    if report.metadata["evaluation_failures"] <= 0:
         return ""
-    answered = report.metadata["successful_generations"]
-    return f"none of {answered:,} answers could be judged, for example {_first(report.evaluation_report.failures)}"
+    if not any(metric.count for metric in metrics.values()):
+        return f"none of {answered:,} answers could be judged, for example {_first(report.evaluation_report.failures)}"
+    silent = tuple(f"{name}:" for name, metric in metrics.items() if by_each and not metric.count)
+    told = _first(one for one in report.evaluation_report.failures if silent and one.message.startswith(silent))
+    return told and f"a metric could judge none of {answered:,} answers, for example {told}"
 
 
 def _first(failures: Iterable[ExperimentFailure | EvaluationFailure]) -> str:
