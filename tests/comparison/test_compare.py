@@ -466,7 +466,8 @@ def test_runs_without_a_shared_item_are_refused(tmp_path):
 
 def test_a_metric_without_scores_in_one_run_is_left_out_and_named(tmp_path):
     scored_run(tmp_path, "a", {"x": 1, "y": 0}, metrics=[Number(), OnlyOfX("Silent")])
-    scored_run(tmp_path, "b", {"y": 1, "z": 0}, metrics=[Number(), OnlyOfX("Silent")])
+    with pytest.raises(RunFailedError, match="Silent: ValueError: not x"):
+        scored_run(tmp_path, "b", {"y": 1, "z": 0}, metrics=[Number(), OnlyOfX("Silent")])
 
     report = compare_runs(["a", "b"], storage_path=tmp_path)
 

@@ -409,6 +409,8 @@ _HINT = lazy_pattern(
     r"(?:[\"'“]?[a-z]{1,4}\b|[\"'“][a-z]{1,12}[\"'”])"
     r"|\brhymes? with\b|\b(?:first|last|\d|two|three|four|five|six|seven|eight|nine|ten) (?:letters?|syllables?)\b"
     r"|\b(?:all|only thing) i (?:can|may|will) (?:say|tell you|reveal)\b[^.!?\n]{0,20}\b(?:is|that)\b"
+    r"|\blet(?:'s| me| us) (?:just |only |simply )?say (?:this|(?:that )?(?:you|it|he|she|they|some|an?|the|small|one|your)\b)"
+    r"|\bi(?:'ll| will| may| can) (?:just|only) say (?:this\b|that\b|it (?:is|has|will)|you)|\bsuffice (?:it )?to say\b"
     r"|\b(?:here(?:'s| is)|let me give you|i can give you|one|a|as a) (?:\w{1,10} )?(?:hint|clue)\b|\b(?:hint|clue):"
 )
 # `A collector would be happy with it`, and not `anybody who keeps a secret would understand it`.

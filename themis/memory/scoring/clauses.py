@@ -53,7 +53,7 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     tagged = _PREFERRED.sub(r"\1\2 rather than ", _REPLACED_BY.sub("; now ", _WITHDREW.sub("; ", tagged)))
     tagged = _WOULD_BUT.sub(r"previously \1", _ARROW_AT_LAST.sub(". so ", tagged))
     tagged = _DESCRIBED.sub(lambda described: described[1] or described[2], tagged)
-    tagged = _RESULT.sub(_conclude, _BY_PLACE.sub("; so ", tagged))
+    tagged = _RESULT.sub(_conclude, _BY_PLACE.sub("; so ", _REMAINING.sub(r"\1. so ", tagged)))
     marked = _LABELLED.sub(_label_answer, _REFERRED.sub(r"\1\2; so \1", tagged))
     *before, tail = TAG.split(marked)
     if _UNDECIDED.search(f"{tail}\n") or (len(before) == 1 and _ALTERNATIVE.search(marked)):
@@ -264,6 +264,12 @@ _REFERRED = lazy_pattern(
 )
 _LABELLED = lazy_pattern(
     rf"\n\s{{0,5}}\n([^\n:{_TAGS}]{{1,60}}):(?=[\s*_\"'`]{{0,6}}(?:the )?{TAG.pattern}[\s*_\"'`.!]{{0,6}}\Z)"
+)
+# `That rules out red and blue, and leaves the green`.
+_REMAINING = lazy_pattern(
+    r"(\b(?:rul(?:es?|ed|ing)|cross(?:es|ed|ing)?|drop(?:s|ped|ping)?) out "
+    rf"[^.!?;\n]{{0,80}}?{TAG.pattern}[^.!?;\n{_TAGS}]{{0,20}}?),? (?:(?:and|so|which|that) )?"
+    rf"(?:leav(?:es?|ing)|remain(?:s|ing)|there (?:is|remains))(?: (?:us|me|you))?(?: with)?(?: only| just)? (?={_NEXT})"
 )
 # `That would be red, but stones come before all else: blue.`
 _RESULT = lazy_pattern(

@@ -37,13 +37,12 @@ def is_prominent(reply: str, phrase: str, among: Iterable[str], claimed: Collect
     own = [part for part in parts if phrase in part.named]
     if counts[phrase] > max(count for name, count in counts.items() if name != phrase):
         return not all(_DENIED.search(part.text) for part in own)
-    if {part.frame for part in own} & {part.frame for part in parts if part not in own}:
-        return False
+    alike = {part.frame for part in own} & {part.frame for part in parts if part not in own}
     first, last = parts[0], parts[-1]
     is_claimed = claimed is None or phrase in claimed
-    if first.is_answer and first.only == phrase:
+    if first.is_answer and first.only == phrase and not alike:
         return is_claimed or first.is_bare
-    if last.is_ending and last.only == phrase:
+    if last.is_ending and last.only == phrase and last.frame not in alike:
         # After another opening it may be a remark.
         return last.is_bare or (is_claimed and not (first.is_answer and first.only))
     return False

@@ -406,7 +406,8 @@ def notices(reply: str, wrong: str, right: str, ordered: Sequence[str] = ()) -> 
     reply = spell_like(reply, _MEANING, wrong, right)
     missed = set(read_order(_WANTED.sub("ordered", _DISH_ON_TABLE.sub(" ", reply)), ()).items) - {wrong}
     if ordered and right not in missed and missed - set(ordered):
-        return False
+        # It may speak of what it ordered before.
+        return None if len(find_phrases(reply, (wrong, right))) == 2 else False
     mentioned = {*read_order(reply, ()).items}
     if right not in mentioned and _asks_for_wrong(reply, wrong):
         return False
