@@ -278,7 +278,7 @@ def test_the_budget_holds_what_batches_of_before_cost_that_belong_to_a_later_run
 def test_a_budget_with_an_unknown_price_is_refused_before_any_run(counted, subject):
     counted["subjects"]["dear"] = "counted/nobody-knows"
 
-    with pytest.raises(ConfigurationError, match="a budget needs the price of the model 'nobody-knows'"):
+    with pytest.raises(ConfigurationError, match="a budget needs the price of the model 'counted:nobody-knows'"):
         run_experiment({**counted, "budget_usd": 5}, progress=False)
 
     assert not subject.asked

@@ -152,7 +152,7 @@ def test_a_record_with_an_error_is_a_failure_like_a_raised_one():
             return GenerationRecord(task, None, ModelError("busy", kind="provider_error"))
 
     result = finish(Engine(Returns(), EngineSettings(retry=QUICK)), 1)[0]
-    assert result.record.error.message == "Generation failed for model m after 3 attempt(s): busy"
+    assert result.record.error.message == "Generation failed for model p:m after 3 attempt(s): busy"
     assert result.record.error.details["attempts"] == 3
 
 

@@ -129,7 +129,7 @@ class SampleDriver(Driver):
 
     def refuse_unknown_costs(self) -> None:
         if self.price is None and self.most_cost_usd is None:
-            refuse_unknown_cost(f"the model {self.spec.identifier!r}", _how_to_bound(self.spec.provider))
+            refuse_unknown_cost(f"the model {self.spec.model_key!r}", _how_to_bound(self.spec.provider))
         if isinstance(self.scene, SimulatedUser) and not self.scene.can_be_bounded:
             refuse_unknown_cost(
                 "the model that plays the user", f"its options say most_cost_usd=0.05, or {NAME_THE_PRICE}"

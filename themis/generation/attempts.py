@@ -227,7 +227,7 @@ def retry_delay(error: ModelError, request: Request, retry: Retry, chance: rando
 
 def final_error(task: GenerationTask, error: ModelError, calls: int) -> ModelError:
     return ModelError(
-        message=f"Generation failed for model {task.model.identifier} after {calls} attempt(s): {error.message}",
+        message=f"Generation failed for model {task.model.model_key} after {calls} attempt(s): {error.message}",
         kind=error.kind,
         details={
             **error.details,
