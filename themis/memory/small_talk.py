@@ -11,7 +11,7 @@ from themis.memory.phrasing import Phrasing
 
 _BEFORE = Phrasing(
     "[Sorry|Forgive me], I am [typing|writing] this [on the bus|between two meetings|with one hand|from the waiting room].",
-    "[What a day|What a morning|What an afternoon] [that was|it has been], [nothing but|one after the other,] {errands}.",
+    "[What a day|What a morning|What an afternoon] [that was|it has been], [nothing but|full of] {errands}.",
     "I [only just|finally|at last] [sat down|found a quiet corner|put the kettle on] after [all those|so many] {errands}.",
     "[Before I forget|While I think of it|Before the phone rings again], let me get [something|one thing] off my chest.",
     "You [would not believe|can hardly imagine] how [long|slow] the queue at the {counter} was.",
@@ -22,7 +22,7 @@ _BEFORE = Phrasing(
     "It is [oddly|rather|surprisingly] quiet [here|in the house|on our street] [today|this evening|for once].",
 )
 _AFTER = Phrasing(
-    "[Anyway|Well|Right], [the {machine} is beeping|the {machine} wants emptying], I had better [see to it|go and look].",
+    "[Anyway|Well|Right], the {machine} [is beeping|makes that noise again], I had better [see to it|go and look].",
     "[Enough of that|So much for that], [dinner will not cook itself|the {machine} will not repair itself].",
     "[Later|Next] I still have to [go to|telephone] the {counter}, and [heaven knows|who knows] how long that takes.",
     "[No need to|You need not] [make a fuss about it|say much to that], I only wanted [it said|to mention it].",

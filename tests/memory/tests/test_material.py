@@ -13,17 +13,18 @@ import pytest
 from tests.memory.tests.conversation import TESTS, dataset, example, play
 from themis.core.tokens import count_tokens
 from themis.exceptions import ConfigurationError, DatasetError
+from themis.memory.agents.agent import Agent
 from themis.memory.agents.calibration import Oracle
 from themis.memory.examples import MEMORY_TESTS
 from themis.memory.scoring.claims import find_claims
 from themis.memory.scoring.lists import measure_recall, recites
 from themis.memory.scoring.words import find_phrases
-from themis.memory.tests.beliefs import CONTAINERS, Beliefs, read_stories
+from themis.memory.tests.beliefs import _LEAVE, _RETURN, CONTAINERS, Beliefs, read_stories
 from themis.memory.tests.facts import PASSWORDS
 from themis.memory.tests.instructions import INNS, STORES
 from themis.memory.tests.jokes import make_joke
 from themis.memory.tests.journeys import FACETS, OPTIONS, read_opening, tell_tale
-from themis.memory.tests.people import TRAITS
+from themis.memory.tests.people import _LIVES, TRAITS
 from themis.memory.tests.places import build_town, position_after
 from themis.memory.tests.preferences import DOMAINS
 from themis.memory.tests.recall import ISLAND_KINDS, MACHINE_KINDS
@@ -32,7 +33,8 @@ from themis.memory.tests.spies import KEYWORDS, NUMBERS, PLACES, THINGS
 from themis.memory.tests.standing_requests import OCCASIONS, make_phrase, make_quotation, says_phrase
 from themis.memory.tests.tales import split_pages
 from themis.memory.tests.tallies import REPAIRS
-from themis.memory.tests.updates import COLOURS, ROOMS
+from themis.memory.tests.times import _DONE, _find_day, _to_moment
+from themis.memory.tests.updates import COLOUR, COLOURS, ROOMS
 from themis.memory.tests.word_lists import FIRST_NAMES, SURNAMES
 from themis.memory.world import World
 
@@ -147,6 +149,105 @@ def test_no_sentence_has_the_wrong_article(name):
             wrong += [f"{article} {word}"] if (article.lower() == "an") != wants_an else []
 
     assert wrong == []
+
+
+# Words said twice, sentences that begin small, one of many, a machine without a bin, rooms that are none.
+_NOBODY_SAYS = re.compile(
+    r"\b([a-z]+) \1\b|\b(the \w+|\w+ing) and \2\b|[?!] [a-z]|\b(?:one|1) [\w ]+ for the price of one"
+    r"|(?:Bring|need|without|you) what (?:are|have|sit) |\ba replacement goes[\w ]+, \w+ in number"
+    r"|(?:boiler|lift|printer|thermostat) wants emptying|after the other, \w"
+    r"|\bate \w+ (?:light bulbs|batteries|candles|sponges)|in(?:to)? the workshop gate|the (?:bagpipes|castanets) (?:is|comes)"
+    r"|nailed to the (?:ford|weir|wall)|(?:ford|wall|stile) had lost its railing|down to the attic|\bday the \d|reads \w+ since"
+)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_nobody_says_what_has_no_sense(name):
+    for seed in range(60):
+        text = json.dumps(example(name, seed).definition(), ensure_ascii=False)
+        assert _NOBODY_SAYS.search(text) is None, _NOBODY_SAYS.search(text)
+
+
+def test_a_day_that_is_denied_is_another_one_than_the_day_of_the_deed():
+    denied = 0
+    for seed in range(60):
+        listener = _Listener()
+        play(example("temporal_order", seed, events=8), listener)
+        for now, told in ((now, told) for now, message in listener.heard for told in _DONE.read_all(message)):
+            if "not_when" in told:
+                denied += 1
+                day, other = (_find_day(_to_moment(told[slot]), now) for slot in ("when", "not_when"))
+                assert day != other, told
+
+    assert denied > 20
+
+
+class _Listener(Agent):
+    """Answers nothing, and keeps what it was told at what time."""
+
+    name = "listener"
+
+    def __init__(self):
+        self.heard = []
+
+    def reply(self, message, *, turn, now, presupplied=None):
+        self.heard.append((now, message))
+        return "Yes."
+
+    def reset(self):
+        """It is asked for what it heard after all is said."""
+
+
+def test_whoever_comes_back_in_a_film_comes_from_where_they_went():
+    returned = 0
+    for seed in range(100):
+        away = {}
+        for line in example("sallyanne", seed).script:
+            left, back = _LEAVE.read(line), _RETURN.read(line)
+            if left:
+                away[left["person"]] = left.get("elsewhere")
+            if back and "elsewhere" in back and away[back["person"]]:
+                returned += 1
+                assert back["elsewhere"] == away[back["person"]], line
+
+    assert returned > 3
+
+
+def test_nobody_in_a_film_is_asked_about_who_has_seen_that_more_happened_than_they_know():
+    """Ann comes back while Ben is out, and sees the coin taken from where she did not know it: did Ben know?"""
+    beliefs = Beliefs(["Ann", "Ben", "Cy"])
+    beliefs.put("drawer")
+    beliefs.present = ["Ben", "Cy"]
+    beliefs.put("safe")
+    beliefs.present = ["Ann", "Cy"]
+    assert beliefs.unsure == set()
+    beliefs.put("vase")
+    assert beliefs.unsure == {("Ann", "Ben")}
+    beliefs.present = ["Ann", "Ben", "Cy"]
+    beliefs.put("chest")
+    assert ("Ann", "Ben") not in beliefs.unsure
+
+
+def test_a_colour_that_is_turned_down_was_never_the_favourite():
+    for seed in range(60):
+        test = example("colours", seed, colour_changes=6)
+        told = [found for line in test.script for found in (COLOUR.told.read(line), COLOUR.changed.read(line)) if found]
+        favourites = {one["value"] for one in told}
+        asides = {found["value"] for line in test.script for found in COLOUR.others.read_all(line)}
+        assert not favourites & asides, test.script
+
+
+def test_no_two_relatives_of_a_test_have_one_name():
+    for seed in range(300):
+        told = example("conflicting_personal_info", seed, other_relatives=7).script[:-1]
+        named = {tuple(found[slot] for slot in ("relative", "who")) for line in told for found in _LIVES.read_all(line)}
+        assert len({who for _, who in named}) == len(named) == 7
+
+
+def test_no_chapter_tells_the_same_kind_of_scene_twice_in_a_row():
+    for tale in tales():
+        for chapter in tale.chapters:
+            assert chapter.count("There were footprints ahead") < 2, chapter
 
 
 _LIKE_A_CONSONANT = re.compile(r"uni(?!n)|use|one|eu|u[rs][aeiu]", re.IGNORECASE)

@@ -79,7 +79,7 @@ _INTRODUCTION = Phrasing(
 _PUT = Phrasing(
     "{first}, {second} and {third} stand in the {room}, and all of them see that the {thing} is in the {container}.",
     "In the {room}, {first} opens the {container}, shows {second} and {third} the {thing} inside, and shuts it again.",
-    "{first}, {second} and {third} meet in the {room}, where {first} locks the {thing} in the {container} before the others' "
+    "{first}, {second} and {third} meet in the {room}, where {first} shuts the {thing} up in the {container} before the others' "
     "eyes.",
     "The first scene is set in the {room}: {first}, {second} and {third} watch the {thing} being laid into the {container}.",
     "It begins with {first}, {second} and {third} in the {room}, all three looking on as the {thing} is put into the "
@@ -108,7 +108,7 @@ _LEAVE = Phrasing(
     "{person} slips away to the {elsewhere} [unhurriedly|with a candle|for some air].",
     "A bell rings, and {person} is wanted in the {elsewhere}[ and goes|] at once.",
     "{person} makes an excuse and is next seen in the {elsewhere}.",
-    "Cut: {person} [steps|wanders] out of the {room} and down to the {elsewhere}.",
+    "Cut: {person} [steps|wanders] out of the {room} and over to the {elsewhere}.",
     "It is {person} who goes, [slamming|quietly closing] the door of the {room}.",
     "{person} must fetch something from the {elsewhere} and is off.",
     **_SLOTS,
@@ -129,7 +129,7 @@ _NOISE = Phrasing(
     "{person} puts the {other} into the {container}; the {thing} stays where it was.",
     "The {other}, which nobody cares about, is carried to the {container} by {person}.",
     "{person} [hums a tune|yawns|looks out of the window|cannot stand the wallpaper|asks for tea].",
-    "{person} dreams aloud of the day when the {thing} will lie in the {container} of a museum.",
+    "{person} wonders aloud whether the {thing} would not be safer in the {container}, and does nothing about it.",
     **_SLOTS,
 )
 _WHERE_AT_FIRST = Phrasing(
@@ -278,9 +278,17 @@ class Beliefs:
     line: int = 0
     # What the first believes that the second believes; of somebody and himself: what he believes. Container and line.
     held: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    # Who may well think that somebody who is out saw what he himself did not.
+    unsure: set[tuple[str, str]] = field(default_factory=set)
 
     def put(self, container: str, line: int = 0) -> None:
-        """The thing is put somewhere, before the eyes of all who are present."""
+        """The thing is put somewhere, before the eyes of all who are present.
+
+        Whoever sees it come from another place than he thought knows that it was moved behind his back, and not who was there.
+        """
+        startled = {one for one in self.present if self.place and self.held[one, one][0] != self.place}
+        self.unsure |= {(one, other) for one, other in self.held if one in startled}
+        self.unsure -= {(one, other) for one in self.present for other in self.present}
         self.place, self.line = container, line
         for one in self.present:
             for other in self.present:
@@ -295,8 +303,10 @@ class Film:
         self._people = list(people)
         self._thing, self._other = things
         self._room, *self._elsewhere = rng.sample(_ROOMS, 3)
-        self._containers = rng.sample(CONTAINERS, 5)
+        # The thing lies in one of the first four; each of the others is named once at most, beside the point.
+        self._containers = rng.sample(CONTAINERS, 7)
         self._beliefs = Beliefs(list(people))
+        self._away: dict[str, str] = {}
         # Lines in which a person comes or goes.
         self._walks: dict[str, list[int]] = {person: [] for person in people}
         self.lines: list[str] = []
@@ -308,7 +318,7 @@ class Film:
     def shoot(self, question_type: str) -> None:
         """Makes the lines, the question and its answer."""
         rng, beliefs = self._rng, self._beliefs
-        *hiding, spare = self._containers
+        hiding, spare = self._containers[:4], self._containers[4:]
         first, second, third = self._people
         self._say(_PUT, first=first, second=second, third=third, container=hiding[0])
         beliefs.put(hiding[0], 0)
@@ -319,28 +329,30 @@ class Film:
             if len(beliefs.present) > 1 and (place == sure or rng.random() < 0.5):
                 self._leave()
             if rng.random() < 0.5:
-                self._say(_NOISE, person=rng.choice(beliefs.present), container=spare)
-            self._say(_MOVE, person=rng.choice(beliefs.present), container=container, old=beliefs.place)
+                self._say(_NOISE, person=rng.choice(beliefs.present), container=spare.pop())
+            # Nobody who is still wrong about it takes it, as long as there is anybody else.
+            knowing = [one for one in beliefs.present if beliefs.held[one, one][0] == beliefs.place]
+            self._say(_MOVE, person=rng.choice(knowing or beliefs.present), container=container, old=beliefs.place)
             beliefs.put(container, len(self.lines) - 1)
             if len(beliefs.present) < 3 and rng.random() < 0.4:
                 self._return()
         self._ask(question_type)
 
     def _say(self, phrasing: Phrasing, **values: str) -> None:
-        rooms = {"room": self._room, "elsewhere": self._rng.choice(self._elsewhere)}
-        self.lines.append(phrasing.say(self._rng, thing=self._thing, other=self._other, **rooms, **values))
+        self.lines.append(phrasing.say(self._rng, thing=self._thing, other=self._other, room=self._room, **values))
 
     def _leave(self) -> None:
         person = self._rng.choice(self._beliefs.present)
         self._beliefs.present.remove(person)
         self._walks[person].append(len(self.lines))
-        self._say(_LEAVE, person=person)
+        self._away[person] = self._rng.choice(self._elsewhere)
+        self._say(_LEAVE, person=person, elsewhere=self._away[person])
 
     def _return(self) -> None:
         person = self._rng.choice([person for person in self._people if person not in self._beliefs.present])
         self._beliefs.present.append(person)
         self._walks[person].append(len(self.lines))
-        self._say(_RETURN, person=person)
+        self._say(_RETURN, person=person, elsewhere=self._away[person])
 
     def _ask(self, question_type: str) -> None:
         kinds = {"world_model": ("beginning", "really"), "theory_of_mind": ("first", "second")}
@@ -360,7 +372,7 @@ class Film:
 
     def _choose_pair(self, kind: str) -> tuple[str, str]:
         """Two people; mostly somebody who is wrong, where there is one."""
-        pairs = list(permutations(self._people, 2))
+        pairs = [pair for pair in permutations(self._people, 2) if kind != "second" or pair not in self._beliefs.unsure]
         wrong = [
             (first, second)
             for first, second in pairs

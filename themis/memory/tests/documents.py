@@ -93,7 +93,7 @@ _BUILT = Phrasing(
 )
 _STORES = Phrasing(
     "It is used to store {goods}.",
-    "One smells the {goods} from afar, which is all that is kept inside.",
+    "They keep nothing but {goods} inside.",
     "Inside lies a store of {goods}.",
     "It holds {goods} these days, and no longer {wrong_goods}.",
     "The carts that call there are after {goods}.",
@@ -125,7 +125,7 @@ _ASIDES = Phrasing(
     "The surveyors [drew a plan|made a sketch|took no measurements].",
     "There is [a bench|a well|a milestone] [in front|behind it|by the gate].",
     "[Swifts|Jackdaws|Bats] nest under the eaves.",
-    "Nothing else was [noted|put down] there.",
+    "Nothing odd was [noted|put down] there.",
     "The ground is [firm|marshy|stony] and the air is [good|damp|sharp].",
     "[Travellers|Drovers|Pedlars] [seldom|often|never] stop there.",
 )
@@ -265,7 +265,8 @@ def _write_section(rng: Random, place: str, other: str, *, brief: bool) -> _Sect
     sentences = [_SECTION.say(rng, place=place, other=other)]
     for detail, value in details.items():
         if not brief and rng.random() < 0.5:
-            sentences.append(_ASIDES.say(rng))
+            aside = _ASIDES.say(rng)
+            sentences += [] if aside in sentences else [aside]
         sentences.append(_DETAILS[detail].say(rng, **{detail: value}, **_invent_wrong(rng, value)))
     return _Section(place, details, " ".join(sentences))
 

@@ -81,7 +81,7 @@ _SURNAME = Phrasing(
     "The person in {town} who {deed} [is called|goes by the surname of] {name}.",
     "[I owe|I wrote to] {name}, who {deed} in {town}.",
     "If you ring my {who} in {town}, [ask for|the name is] {name}.",
-    "[There is a sign|It says] {name} over the door of my {who} in {town}.",
+    "[There is a sign saying|It says] {name} over the door of my {who} in {town}.",
     "My {who} in {town} signs [letters|bills] with {name}, [in a terrible hand|nothing more].",
     "{name}, [as they call|which is the surname of] my {who} in {town}, was [on holiday|late] again.",
     "[At last I learnt|I finally know] what my {who} in {town} is called: {name}.",
@@ -331,7 +331,7 @@ class _SurnamesReader(Reader):
 # What is locked, and the words that open it.
 LOCKS = (
     "boat house", "cheese cellar", "garden shed", "lighthouse", "observatory dome", "pump room", "summer house", "wine vault",
-    "workshop gate",
+    "workshop loft",
 )  # fmt: skip
 PASSWORDS = (
     "avocet", "bittern", "bullfinch", "bunting", "chaffinch", "chiffchaff", "cormorant", "curlew", "dipper", "dotterel", "dunlin",
@@ -393,7 +393,7 @@ _NEW_PASSWORD = Phrasing(
 )
 _NOT_PASSWORD = Phrasing(
     "[My cousin|A friend] once kept a [dog|boat] called “{word}”.",
-    "I [first|nearly] thought of “{word}” as a password, but took none of it.",
+    "I [first|once] thought of “{word}” as a password, but [never used it|dropped it].",
     "The inn down the road is called “{word}”, like the bird.",
     **_LOCK,
 )

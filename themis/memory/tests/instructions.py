@@ -59,7 +59,7 @@ _EXCEPTION = Phrasing(
     "The {club} want [their things|everything] from {city} in the {store}.",
     "Only in the {store} is there room for what the {club} are sent from {city}.",
     "[Also|Besides], parcels of the {club} that were posted in {city} go straight to the {store}.",
-    "{city} is a special case for the {club}: to the {store} with it.",
+    "{city} is a special case for the {club}: its parcels go to the {store}.",
     "I promised the {club} to keep their {city} parcels in the {store}.",
     **_PARCEL_SLOTS,
 )
@@ -291,7 +291,7 @@ _SECOND_CORRECTED = Phrasing(
     **_RULE_SLOTS,
 )
 _OTHER_RULE = Phrasing(
-    "The {club}, on the other hand, [swear|went] by {extreme}, but they book their own inns.",
+    "The {club}, on the other hand, [swear|go] by {extreme}, but they book their own inns.",
     "I know that the {club} always look for {extreme} in an inn, but I never book for them.",
     **_RULE_SLOTS,
 )
@@ -313,9 +313,8 @@ class HowToThink(InventedTest):
     """Applying a rule that was given long ago.
 
     Scores: perfect 1, memoryless 0, a guess 1/3 with three options; the share of right choices. A choice is right if the
-    reply claims one inn and the rule chooses it; the rule is one club's, arbitrary, and always decides, half of '
-    'the time only
-    by its second part. Both parts are told in messages of their own, one of them is often corrected, and a club of a like
+    reply claims one inn and the rule chooses it; the rule is one club's, arbitrary, and always decides, half of the time
+    only by its second part. Both parts are told in messages of their own, one of them is often corrected, and a club of a like
     name goes by something else. About 35 tokens for each part and 80 per choice. Interferes with no other test.
     With `generator: model` the model `generation_model` invents the material.
     """

@@ -98,8 +98,8 @@ class Jokes(BuiltinTest):
 
     Scores: perfect 1, memoryless 0; reciting several jokes scores 0. Which joke is meant follows from the virtual times
     at which they were told, at least `minutes_low` apart. They are put together from parts, so that nobody knows them, and of
-    some others it is said that they were not told. A reply with most of the joke's words is right, one with few of '
-    'them wrong;
+    some others it is said that they were not told. A reply with most of the joke's words is right, one with few of
+    them wrong;
     only a paraphrase in between goes to the judge. About 35 tokens per joke. Interferes with no other test.
     """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import cycle, product
 from random import Random
 
 from themis.memory.phrasing import Phrasing, any_of
@@ -89,7 +89,7 @@ _CHANGES = {
     "transport": (
         "{who} had travelled {old} so far, but the road ended there; from then on it went {new}.",
         "Nobody could have got through {old}, and {who} continued {new}.",
-        "What {who} got for two candles and a coat was a place {new}; there was no going on {old}.",
+        "What {who} got for two candles and a coat was a place {new}; there was no travelling further {old}.",
         "From that day {who} was seen {new} and no longer {old}.",
         "A wheelwright shook his head at anyone arriving {old}, and it was {new} that {who} left his yard.",
     ),
@@ -151,32 +151,32 @@ _OPENING = Phrasing(
 
 _SCENES = Phrasing(
     "The wind had turned, and the smoke of the last {farms} lay flat over the {fields}.",
-    "Nobody spoke for [an hour|half a day|a mile or two]; there was only {sound} and {sound2}.",
+    "Nobody spoke for [an hour|half a day|a mile or two]; all that was heard was {sound} and {sound2}.",
     "A milestone leaned by the wayside, its letters eaten by [moss|frost|lichen|rain], and on it sat {creature}.",
     "They ate what was left of the {food} and shook the crumbs out for the {birds}.",
-    "Far below, a {building} [turned|smoked|glittered] without any sound reaching them.",
+    "Far below, a {building} [shone|smoked|glittered] without any sound reaching them.",
     "It {weathered} until [noon|dusk|the bells rang], then the clouds tore and the {fields} steamed.",
     "A {building} stood empty, its {part} taken down, {creature} asleep on the doorstep.",
     "Somebody had tied [red|white|blue|black] thread around every {tree} along the path.",
     "The moon came up so [large|pale|late|yellow] that it seemed to belong to another country.",
     "Dogs barked in a village that [they never saw|was not on any map|had no lights], and {sound} answered.",
     "A {trader} passed and offered {goods}, news and a cough medicine.",
-    "The {crossing} had lost its railing, and one crossed it [holding one's breath|on hands and knees|one by one].",
+    "The {crossing} was slippery, and one crossed it [holding one's breath|on hands and knees|one by one].",
     "Frost lay on the {part} in the morning and crackled when it was touched.",
     "There were footprints ahead, small ones, which stopped at a {crossing}.",
     "The stars were out, and there was a mild quarrel over [their names|which of them was north|how many there were].",
-    "A bell rang [thirteen|three|nineteen] times somewhere in the fog, and then {sound}.",
+    "A bell rang [thirteen|three|nineteen] times somewhere in the fog, and after it came {sound}.",
     "An old woman sold {food} from a window and asked after her son, who had gone away with a {trader}.",
     "For [two|three|five] days it {weathered}, and the talk was of {goods} and the price of {food}.",
     "Under a {tree} somebody had left {goods2}, neatly folded, with a note that the rain had washed clean.",
     "The {building} of the next village was [shut|full|on fire|being painted], so the night was spent under a {tree}.",
-    "{sound} woke everybody before dawn; it was only {creature} at the {food}.",
+    "Everybody woke before dawn, as if at {sound}; it was only {creature} at the {food}.",
     "A [child|soldier|deacon|widow] by the road wanted to know whether it {weathered} on the other side too.",
     "The {fields} were full of {birds}, which rose all at once and settled again [behind|further on].",
     "There was a dispute about a {part} and another about {food}, and by evening both were forgotten.",
     "In the register of the {building} somebody had drawn {creature} beside every second name.",
     "The soup tasted of {tree}, which the landlord took for praise.",
-    "A letter without an address was nailed to the {crossing}; it spoke of {goods} and of {sound}.",
+    "A letter without an address was nailed to a {tree}; it spoke of {goods} and of {sound}.",
     "[Mile after mile|All afternoon|Beyond the hill] there was nothing but {fields} and now and then a {tree}.",
 )
 _WORDS = {
@@ -197,14 +197,13 @@ _WORDS = {
     "goods": ("needles", "almanacs", "candle ends", "spectacles", "buttons", "tobacco", "mousetraps", "pomade", "ballads"),
     "crossing": ("bridge", "footbridge", "ford", "weir", "stile", "culvert", "wall", "level crossing"),
 }  # fmt: skip
-_WORDS |= {
-    "sound2": _WORDS["sound"],
-    "goods2": ("a coat", "a wedding dress", "a flag", "two shirts", "a cassock", "a tent"),
-}
+_WORDS |= {"goods2": ("a coat", "a wedding dress", "a flag", "two shirts", "a cassock", "a tent")}
 
 
-def _write_scene(rng: Random) -> str:
-    return _SCENES.say(rng, **{slot: words[rng.randrange(len(words))] for slot, words in _WORDS.items()})
+def _write_scene(form: int, rng: Random) -> str:
+    words = {slot: words[rng.randrange(len(words))] for slot, words in _WORDS.items()}
+    words["sound2"] = rng.choice([sound for sound in _WORDS["sound"] if sound != words["sound"]])
+    return _SCENES.render(form, rng, **words)
 
 
 # --- the tale ---------------------------------------------------------------------------------------------------------
@@ -296,8 +295,10 @@ def _draw_other(rng: Random, facet: str, *travellers: Traveller) -> str:
 def _write_chapter(events: list[str], characters: int, rng: Random) -> str:
     """The events among scenes, so many characters long."""
     sentences, length = list(events), sum(map(len, events))
+    # No form comes again before all have come.
+    forms = cycle(rng.sample(range(len(_SCENES)), len(_SCENES)))
     while length < characters:
-        sentences.append(_write_scene(rng))
+        sentences.append(_write_scene(next(forms), rng))
         length += len(sentences[-1]) + 1
     # The events keep their order.
     places = sorted(rng.sample(range(len(sentences)), len(events)))

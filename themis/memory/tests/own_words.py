@@ -71,10 +71,10 @@ _NAMING = Phrasing(
 )  # fmt: skip
 _PROMISING = Phrasing(
     "For {occasion} I want you to promise me one thing: {a}, {b} or {c}. Which will it be?",
-    "[Would you|Could you] contribute something to {occasion}? {a}, {b} or {c}: promise me one of them and say which.",
-    "Everybody [does|brings] something at {occasion}. Will you give us {a}, {b} or {c}? Commit yourself to one.",
+    "[Would you|Could you] contribute {a}, {b} or {c} to {occasion}? Promise me one of them and say which.",
+    "Everybody [does something at|helps with] {occasion}. Will you give us {a}, {b} or {c}? Commit yourself to one.",
     "I have put you down for {occasion}, but not yet for what: {a}, {b} or {c}? Give me your word on one.",
-    "[Let us|Shall we] fix what you owe me at {occasion}: {a}, {b} or {c}. Say which one you promise.",
+    "[Let us|I should like to] fix what you owe me at {occasion}: {a}, {b} or {c}. Say which one you promise.",
     occasion=_OCCASION, a=any_of(PROMISES), b=any_of(PROMISES), c=any_of(PROMISES),
 )  # fmt: skip
 _ASK_NAME = Phrasing(

@@ -351,9 +351,9 @@ _ALWAYS_LIVED = Phrasing(
     "My {relative} {who} has lived in {town} from birth and has never left.",
     "My {relative} {who} has never lived anywhere but in {town}.",
     "{town} is where my {relative} {who} was born, grew up and lives to this day, without a single year elsewhere.",
-    "In all those years my {relative} {who} never once moved away from {town}.",
+    "In all these years my {relative} {who} never once moved away from {town}.",
     "My {relative} {who} is {town} through and through: born there, living there, never away for longer than a holiday.",
-    "You will find my {relative} {who} in {town}, in the very house of the cradle, always the same address.",
+    "You will find my {relative} {who} in {town}, in the very house where the cradle stood, always the same address.",
     "My {relative} {who} has had one home in a whole lifetime, and that is in {town}.",
     "From the first day until now {town} has been the only home of my {relative} {who}.",
     "My {relative} {who} swears never to have slept a month outside {town}, where the family house stands.",
@@ -409,9 +409,11 @@ class ConflictingPersonalInfo(InventedTest):
 
     def make_example(self, number: int, rng: Random) -> TestExample:
         relatives = rng.sample(RELATIVES, self.other_relatives + 1)
-        people = []
+        people: list[dict[str, str]] = []
         for relative in relatives:
-            who = self.world.draw(rng, relative, FIRST_NAMES)
+            # No two of them have one name.
+            names = [name for name in FIRST_NAMES if all(name != other["who"] for other in people)]
+            who = self.world.draw(rng, relative, names)
             people.append({"relative": relative, "who": who})
         earlier, later, *elsewhere = rng.sample(TOWNS, self.other_relatives + 3)
         lines = [self.chat(rng, _ALWAYS_LIVED.say(rng, town=earlier, **people[0]))]

@@ -149,7 +149,7 @@ DOMAINS = (
                     "feels faint on a kitchen chair already",
                     "never goes near a railing with a drop behind it",
                 ),
-                ("a rope bridge", "a cable car", "a climb up a bell tower"),
+                ("a rope bridge", "a walk across the rooftops", "a climb up a rock face"),
             ),
             "water": (
                 (
@@ -165,7 +165,7 @@ DOMAINS = (
                     "cannot even use a lift, for fear of being shut in",
                     "gets into a sweat wherever the walls are close",
                 ),
-                ("a crawl through a cave", "a ride down a mine shaft", "a walk through a tunnel"),
+                ("a crawl through a cave", "a visit to the catacombs", "a walk through a tunnel"),
             ),
             "horses": (
                 (
@@ -212,12 +212,12 @@ DOMAINS = (
                     "gave away everything made of leather on principle",
                     "will not have the skin of a cow about the body",
                 ),
-                ("suede patches", "calfskin buttons", "a cowhide belt"),
+                ("oxhide patches", "calfskin buttons", "a cowhide belt"),
             ),
             "synthetics": (
                 (
                     "sweats and reddens in anything synthetic",
-                    "wears natural fibres only",
+                    "cannot stand man-made fibres",
                     "cannot bear plastic on the skin",
                 ),
                 ("a polyester back", "a nylon hood", "acrylic cuffs"),
@@ -290,7 +290,7 @@ DOMAINS = (
                     "never gets up before the church bells have struck nine",
                     "works nights and sleeps until noon",
                 ),
-                ("a start at six", "a session at sunrise", "lessons before breakfast"),
+                ("a start at cockcrow", "a session at sunrise", "lessons at daybreak"),
             ),
             "screens": (
                 (
@@ -298,7 +298,7 @@ DOMAINS = (
                     "is not to look at anything that flickers",
                     "owns no computer and will never touch one",
                 ),
-                ("video calls", "homework on a tablet", "slides in every lesson"),
+                ("video calls", "homework on a tablet", "exercises at a computer"),
             ),
             "crowds": (
                 (
@@ -334,10 +334,10 @@ DOMAINS = (
             "flying": (
                 (
                     "refuses to fly, whatever the distance",
-                    "has sworn never to leave the ground again",
+                    "has sworn never to get into an aircraft again",
                     "shakes with fear as soon as the wheels lift off",
                 ),
-                ("a short flight", "a hop by seaplane", "a helicopter leg"),
+                ("a short flight", "a hop in a small plane", "a helicopter leg"),
             ),
             "the sea": (
                 ("is seasick on a calm day", "turns green on the water", "never sets foot on a ship"),
@@ -345,13 +345,13 @@ DOMAINS = (
             ),
             "buses": (
                 ("gets sick on every bus", "has not sat in a coach since that crash", "cannot bear the smell of a bus"),
-                ("a coach ride", "a minibus", "a shuttle from the airport"),
+                ("a coach ride", "a minibus", "a shuttle bus"),
             ),
             "riding at night": (
                 (
                     "never travels after dark",
                     "sees next to nothing at night and stays where there is light",
-                    "has to be in bed when the sun is down",
+                    "is never on the road once the sun is down",
                 ),
                 ("a midnight departure", "a sleeper train", "six hours of driving in the dark"),
             ),
@@ -374,7 +374,7 @@ DOMAINS = (
                 (
                     "gets headaches from perfume",
                     "airs the house for a day when something smells of roses",
-                    "cannot stand artificial scents",
+                    "cannot stand scented things",
                 ),
                 ("scented soap", "lavender bags", "perfumed candles"),
             ),
@@ -384,7 +384,7 @@ DOMAINS = (
                     "has not eaten anything sweet since the diagnosis",
                     "has bad teeth and leaves sweets alone",
                 ),
-                ("toffees", "marzipan", "candied ginger"),
+                ("toffees", "marzipan", "candied violets"),
             ),
             "spice": (
                 (
@@ -392,7 +392,7 @@ DOMAINS = (
                     "bursts into tears over the mildest pepper",
                     "has a stomach that rebels against spice",
                 ),
-                ("chilli oil", "hot mustard", "pepper jam"),
+                ("chilli oil", "hot mustard", "cayenne sauce"),
             ),
             "fish": (
                 (
@@ -422,7 +422,7 @@ _STATED = Phrasing(
     "There is nothing to be done about it, {who} {aversion}.",
     "I must remember that {who} {aversion}, which I forgot [last time|once already].",
     "It was embarrassing: nobody had told the hosts that {who} {aversion}.",
-    "Ever since I have known {who}, and that is a long time, it has been so: {who} {aversion}.",
+    "I have known {who} for [a long time|years], and there is one thing to mind: {who} {aversion}.",
     who=PERSON,
     aversion=any_of(_AVERSIONS),
     aside=any_of(_ASIDES),

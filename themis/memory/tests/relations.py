@@ -31,7 +31,7 @@ _WORKS = Phrasing(
     "I ran into {who}, who [earns a living|spends the days] at the {place} in {town}.",
     "The {place} in {town} is where {who} goes to work[ every morning|].",
     "Since [the spring|last autumn|the new year] the {place} in {town} has {who} on its payroll.",
-    "{who} told me about the noise at work: that is the {place} in {town}.",
+    "{who} told me about the goings-on at work: that is the {place} in {town}.",
     "They gave {who} a desk at the {place} in {town}, right by the window.",
     "If you are looking for {who} on a weekday, try the {place} in {town}.",
     "{who} did not stay in {former}, but [went to|took a job at] the {place} in {town}.",
@@ -66,7 +66,7 @@ _COMES = Phrasing(
 )
 _ASK = Phrasing(
     "Where does the person come from who runs the place where {who} works? Answer with the name of the town.",
-    "In which town did the head of the place where {who} works grow up? Answer with the name of the town.",
+    "From which town does the head of the place where {who} works come? Answer with the name of the town.",
     "{who} has a boss at the top of the house. From which town is that person? Answer with the name of the town.",
     **_SLOTS,
 )

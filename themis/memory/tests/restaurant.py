@@ -87,7 +87,7 @@ _GREETING = Phrasing(
     "A warm welcome from the kitchen! The menu:",
 )
 _DRINK = Phrasing(
-    "What may I bring you to drink? We come to the food later.",
+    "What may I bring you to drink? We will come to the food later.",
     "May I take your order for drinks? The food comes later.",
     "What would you like to drink, before we come to the food?",
 )
@@ -133,10 +133,9 @@ class Restaurant(BuiltinTest):
 
     Scores: perfect 1, memoryless 0 if it does not play along and 0.2 if it does (the menu and the first order are one
     message). A fifth each for: ordering only drinks, ordering only dishes of the menu, choosing something else when a dish
-    has run out, noticing a dish that was not ordered, and knowing one's drink. What the guest has ordered nobody '
-    'repeats: it
-    must remember its own words. The first miss ends the test. Orders are read by the words of the menu; the judge is asked
-    only where those do not decide. About 650 tokens, of which the menu is 270. Interferes with no other test.
+    has run out, noticing a dish that was not ordered, and knowing one's drink. What the guest has ordered nobody
+    repeats: it must remember its own words. The first miss ends the test. Orders are read by the words of the menu; the judge
+    is asked only where those do not decide. About 650 tokens, of which the menu is 270. Interferes with no other test.
     """
 
     kind: ClassVar[str] = "restaurant"

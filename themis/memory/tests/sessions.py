@@ -44,7 +44,7 @@ _SLOTS = {
 }  # fmt: skip
 _OPENING = Phrasing(
     "[Good morning|Hello again|Good day]! [It is|Today is] {day}, {date}, and this is our session about the {project}.",
-    "[Hello|Good evening|Hi]! {day} the {date}: time for our session about the {project}.",
+    "[Hello|Good evening|Hi]! {day}, {date}: time for our session about the {project}.",
     "[Here I am|There you are], as agreed, on {day}, {date}, for another session about the {project}.",
     **_SLOTS,
 )

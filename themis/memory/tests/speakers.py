@@ -37,7 +37,7 @@ _BRINGS = Phrasing(
     "{who}: For the {town} outing you can put me down for the {dish}.",
     "{who}: Count on me for the {dish} when we go to {town}.",
     "{who}: [The oven is free|The kitchen is mine] on the day before {town}, so I see to the {dish}.",
-    "{who}: Nobody touches the {dish}, that is mine for {town}!",
+    "{who}: Nobody touches the {dish}, that job is mine for {town}!",
     "{who}: Has anybody taken the {dish}? No? Then leave that to me for {town}.",
     "{who}: I can rely on my grandmother's {dish}, so that is what [I carry to {town}|{town} gets to taste].",
     "{who}: I had thought of the {former} for {town}, but it will be the {dish}.",

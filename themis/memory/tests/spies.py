@@ -115,9 +115,9 @@ THINGS: dict[tuple[str, ...], tuple[str, str, str]] = {
     ("newspaper",): (
         "is old by the next morning", "is black and white and read", "wraps fish when it has been read"),
     ("scissors", "shears"): (
-        "are two knives that embrace", "are no friend of paper", "have two rings for your fingers"),
+        "joins two knives in an embrace", "is no friend of paper", "has two rings for your fingers"),
     ("spectacles", "glasses", "eyeglasses"): (
-        "sit on a nose and help it not at all", "are two windows for one face", "are looked for on one's forehead"),
+        "sits on a nose and helps it not at all", "gives one face two windows", "is looked for on one's forehead"),
     ("hammer", "mallet"): (
         "hits nails on the head", "has a head and no thoughts", "is hard on thumbs"),
     ("trumpet", "bugle"): (
@@ -125,7 +125,7 @@ THINGS: dict[tuple[str, ...], tuple[str, str, str]] = {
     ("kite",): (
         "flies only when it is held back", "climbs the wind on a string", "has a tail and no legs"),
     ("gloves", "mittens"): (
-        "have ten fingers and no bones", "leave no prints", "are what snowballs are made with"),
+        "has ten fingers and no bones", "leaves no prints", "is what snowballs are made with"),
     ("dictionary", "lexicon"): (
         "knows every word from A to Z", "never tells a story", "settles quarrels about spelling"),
     ("spade", "shovel"): (
@@ -245,7 +245,7 @@ _SENT = Phrasing(
 _TIME = Phrasing(
     "We meet as many hours {half} as {count}.",
     "Count as many hours as {count}, {half}, and come then.",
-    "As many hours as {count} must go by {half} before we sit down together.",
+    "We sit down together as many hours {half} as {count}, and no sooner.",
     "The hour? As many {half} as {count}.",
     **_SLOTS,
 )

@@ -127,8 +127,8 @@ OCCASIONS = (
     _make_occasion(
         "has broken a cup",
         ("{who} has broken a cup.", "A cup slipped from the hands of {who} and is in a hundred pieces.",
-         "{who} is sweeping up a cup[ again|].", "One cup fewer in the cupboard of {who}."),
-        ("{who} has glued the cup that was broken.", "{who} has bought six new cups."),
+         "{who} is sweeping up a cup[ again|].", "One cup fewer in the cupboard of {who}, and shards in the bin."),
+        ("{who} has never broken a cup yet.", "{who} has bought six new cups."),
     ),
     _make_occasion(
         "has bought a lottery ticket",

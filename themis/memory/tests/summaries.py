@@ -104,8 +104,8 @@ _WITHHOLD_FROM = Phrasing(
 _ASK = Phrasing(
     "Write {reader} a short summary of what is settled about the {work}: every maker and every sum that {reader} may know, in "
     "at most {words} words.",
-    "{reader} wants to know where the {work} stands. Sum it up in at most {words} words, with all makers and sums that are "
-    "settled and meant for {reader}.",
+    "{reader} wants to know how things stand with the {work}. Sum it up in at most {words} words, with all makers and sums "
+    "that are settled and meant for {reader}.",
     "Please sum up for {reader} what holds for the {work}, with the makers and sums that belong in it, in at most {words} "
     "words.",
     **_SLOTS, words=r"\d+",

@@ -301,6 +301,8 @@ def _find_chosen(text: str) -> float | None:
     called = {float(number) for number in _OPTION.findall(answers) if len(number) < 10}
     if len(called) == 1:
         return called.pop()
+    if all(map(_ONLY_OPTION.fullmatch, text.split("\n"))):
+        return None
     # Whoever has weighed all of them ends with a line such as `Left: 4`.
     return float(last[1]) if (last := _LAST_LINE.search(text.rstrip())) else None
 
@@ -329,6 +331,8 @@ _FITTING = lazy_pattern(
     r"(?:^|[.;,\n]\s{0,3})\W{0,4}(?:option )?(\d)\s?[:–-]\W{0,3}(?:yes|fits|matches|correct|right|true|consistent)\b(?! ?not\b)"
 )
 _DIGITS = lazy_pattern(r"\b\d\b")
+# Whoever lists options, one a line, has chosen none.
+_ONLY_OPTION = lazy_pattern(r"\W{0,4}(?:(?:(?:option|number) )?\d\W{0,4})?", re.IGNORECASE)
 _LAST_LINE = lazy_pattern(r"\n\W{0,4}(?:(?!not\b|no\b)[a-z]{1,12}\W{1,4}){0,3}(\d)\W{0,4}\Z", re.IGNORECASE)
 
 

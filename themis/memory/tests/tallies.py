@@ -72,21 +72,19 @@ _ADD = Phrasing(
     "[Next time I go to the shop|When I go shopping] I must bring {count} {item}, note that on the list.",
     "The list for the shop [grows again|gets longer]: {count} {item} [on top|more], [I fear|alas].",
     "Could you [jot down|enter] {count} {item} among the things I have to buy?",
-    "[My guests|The neighbours' children] [will want|have asked for] {count} {item}, so [on the shopping list with it|list it "
-    "for the "
-    "shop].",
-    "[Somebody|The cat] has [ruined|knocked over] our {item}; [new ones go|a replacement goes] on the shopping list, {count} "
-    "in number.",
+    "[My guests|The neighbours' children] [will want|have asked for] {count} {item}, so [on the shopping list with "
+    "them|list them for the shop].",
+    "[Somebody|The cat] has ruined our {item}; [new ones|replacements] go on the shopping list, {count} in number.",
     "Remind me at the shop of {count} {item} besides what is listed already.",
     "Shopping again: [do not let me forget|I am not to come home without] {count} {item}, on top of the rest of the list.",
     **_GOODS_SLOTS,
 )
 _REMOVE = Phrasing(
     "Take {count} {item} off my shopping list[ again|].",
-    "I found {count} {item} at home, so strike [that|as many] from the shopping list.",
-    "[My sister|The woman upstairs] has given me {count} {item}: [so many fewer|that much less] to buy from the list.",
+    "I found {count} {item} at home, so strike [that many|as many] from the shopping list.",
+    "[My sister|The woman upstairs] has given me {count} {item}: [so much less|that much less] to buy from the list.",
     "The shopping list can do without {count} {item}[, as it turns out|].",
-    "[There was|I came past] a [market|stall] and I bought {count} {item} there already; cross them off the shopping list.",
+    "[There was|I came past] a [market|stall] and I bought {count} {item} there already; cross as many off the shopping list.",
     **_GOODS_SLOTS,
 )
 _CORRECT = Phrasing(
@@ -110,7 +108,7 @@ _OTHER_GOODS = Phrasing(
     "My neighbour has {count} {item} on a list of his own, he says.",
     "I [nearly|almost] [asked for|wrote down] {count} {item} as well, but [we have enough|there is no need].",
     "The shop [had|was selling] {count} {item} for the price of one, [which tempted nobody|and still I passed by].",
-    "[Yesterday|Last week] I [ate|used up] {count} {item} [without noticing|in one go].",
+    "[Yesterday|Last week] I [got through|used up] {count} {item} [without noticing|in one go].",
     **_GOODS_SLOTS,
 )
 _ASK_LIST = Phrasing(
@@ -157,7 +155,7 @@ class Shopping(BuiltinTest):
             if cooked_at is not None and change == cooked_at - 1:
                 said = f"{said} {_RECIPE.say(rng, town=town, **_goods(rng, *recipe[1:]))}"
             if rng.random() < 0.3:
-                other = _OTHER_GOODS.say(rng, **_goods(rng, rng.choice(GOODS), rng.randint(1, 6)))
+                other = _OTHER_GOODS.say(rng, **_goods(rng, rng.choice(GOODS), rng.randint(2, 6)))
                 said = " ".join(rng.sample((said, other), 2))
             lines.append(self.chat(rng, said))
         expected = [[item, count] for item, count in listed.items()]
@@ -277,7 +275,7 @@ _REPORT_ERROR = Phrasing(
     **_REPORT_SLOTS,
 )
 _NOT_REPAIRED = Phrasing(
-    "The {town} workshop [expects|hopes for] {repaired} [next month|in the new year], but that is [not yet|still to come].",
+    "The {town} workshop [expects|hopes for] {repaired} [next month|in the new year], but that is [some way off|still to come].",
     "{repaired} [were turned away|had to wait] at the {town} workshop, [for want of parts|for lack of time].",
     **_REPORT_SLOTS,
 )

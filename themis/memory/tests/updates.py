@@ -138,7 +138,7 @@ NAME = Attribute(
         "You may address me as {value}, [everybody at work does so already|my friends have got used to it already].",
         "[Whoever|If anybody] [telephones|rings], [they should|let them] ask for {value}, since that is me.",
         "This is {value} [writing|speaking], the same [person|old me] as ever under a new name.",
-        "The plate on my door [has been changed to|reads] {value} [since this morning|now], so the post should find me.",
+        "The plate on my door [was changed to {value} this morning|reads {value} now], so the post should find me.",
         "[When|If] somebody shouts {value} in the street, I am the one who turns round[ these days|].",
         "[Everything|Whatever] I [sign|write] [these days|now] is signed {value}.",
         "I have [grown tired of|had enough of] the old name and [chosen|settled on] {value} for myself.",
@@ -149,7 +149,7 @@ NAME = Attribute(
     changed=Phrasing(
         "[Not {former}|No more {former}], please: I answer to {value} [now|these days].",
         "I have put {former} behind me and [had my cards printed with|introduce myself as] {value}.",
-        "You [still have|will have] me down as {former}, but [it is|make that] {value} [now|these days].",
+        "You [still have|will have] me down as {former}, but [it is {value} these days|make that {value} now].",
         "{former} [was nice while it lasted|never suited me], so [call me|now I am] {value} instead.",
         **_NAME,
     ),
@@ -332,7 +332,7 @@ COLOUR = Attribute(
     changed=Phrasing(
         "I used to [like|love] {former}, but [these days|by now] my favourite colour is {value}.",
         "Forget what I said about my favourite colour[ before|], it is not {former} but {value}.",
-        "I have gone off {former} [altogether|completely]: no colour pleases me like {value}[ now| any more|].",
+        "I have gone off {former} [altogether|completely]: no colour pleases me like {value}[ now|].",
         "{former} [bores|tires] me [by now|these days], and {value} has taken its place as my favourite colour.",
         **_COLOUR,
     ),
@@ -350,7 +350,7 @@ COLOUR = Attribute(
     ),
     # Colours of other people and things: not what is asked for.
     others=Phrasing(
-        "[My aunt|My neighbour|The man next door] has [painted|dyed] [everything|half the house] {value}, of all colours.",
+        "[My aunt|My neighbour|The man next door] has painted [everything|half the house] {value}, of all colours.",
         "They only had {value} left at the shop, so I came home with nothing.",
         "The new trams are {value}, which nobody asked for.",
         "[My sister|My flatmate] swears by {value}, but [I cannot see why|I do not share that].",
@@ -390,7 +390,7 @@ class Colours(BuiltinTest):
         colours = [rng.choice(COLOURS)]
         while len(colours) < self.colour_changes:
             colours.append(rng.choice([colour for colour in COLOURS if colour != colours[-1]]))
-        history = COLOUR.tell(self, rng, colours, [colour for colour in COLOURS if colour != colours[-1]])
+        history = COLOUR.tell(self, rng, colours, [colour for colour in COLOURS if colour not in colours])
         return self.tell_and_ask(number, history.lines, [_ASK_COLOUR.say(rng)], [colours[-1]], needed=[history.needed])
 
     def evaluate(self, questions: Sequence[str], responses: Sequence[str], expected: Sequence[str]) -> Judgement:
@@ -487,7 +487,7 @@ _NOT_MOVED = Phrasing(
     "There was talk that the {town} {who} would move to the {room} room on {date}, but nothing came of it.",
     "The {town} {who} very nearly [went|moved] to the {room} room on {date}, then [somebody objected|the roof leaked] and it "
     "stayed.",
-    "The {who} [I told you of|we know] had asked for the {room} room as well, in vain.",
+    "The {who} [of|in] {town} had asked for the {room} room as well, in vain.",
     **_SOCIETY,
 )
 _ASK_ROOM = Phrasing(
