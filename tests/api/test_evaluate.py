@@ -237,7 +237,11 @@ def test_a_judge_that_never_answers_is_a_failure_and_not_the_end_of_the_run(adde
 
     themis.register_provider("silent", Silent)
     metrics = ["exact_match", "rubric_judge(model='silent:m', rubric=['correct'])"]
-    report = ask(tmp_path, metrics=metrics, timeout_seconds=1.5, max_retries=1)
+    with pytest.raises(
+        RunFailedError, match=r"could judge none of 4 answers, for example 0: RubricJudge: .*TimeoutError"
+    ) as raised:
+        ask(tmp_path, metrics=metrics, timeout_seconds=1.5, max_retries=1)
+    report = raised.value.report
     judged = report.metric("RubricJudge")
     assert (judged.count, judged.failed) == (0, 4)
     assert report.metric("exact_match").count == 4
