@@ -324,6 +324,26 @@ def test_results_that_cannot_be_read_end_the_run_and_wait_for_the_next_one(vendo
     assert set(vendor.server.accepted.values()) == {1}
 
 
+def test_results_that_end_behind_a_whole_line_are_no_reason_to_pay_twice_either(vendor):
+    vendor.server.behaviour.cut_downloads, vendor.server.behaviour.cuts_behind_lines = 5, True
+    with pytest.raises(ProviderError, match=r"says that 20 items of batch .* 1 results can be read"):
+        vendor.evaluate(numbers(20))
+    report = vendor.evaluate(numbers(20))
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").count) == (1.0, 20)
+    assert report.metadata["cost"]["total_cost"] == vendor.cost(batched=20)
+    assert not vendor.server.singly
+
+
+def test_results_that_are_named_later_than_the_end_are_waited_for(openai):
+    openai.server.behaviour.hidden_results = 2
+    report = openai.evaluate(numbers(20))
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").count) == (1.0, 20)
+    assert report.metadata["cost"]["total_cost"] == openai.cost(batched=20)
+    assert not openai.server.singly
+
+
 # --- stopping and going on -------------------------------------------------------------------------------------------
 
 
