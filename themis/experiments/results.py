@@ -188,7 +188,9 @@ class ExperimentResult:
     def problems(self) -> list[str]:
         """What is not as it should be, a line each: runs that are not complete, gates that do not pass."""
         names = self.names
-        lines = [f"{run.run.name}: {run.reason or run.standing}" for run in self.runs if not run.is_complete]
+        lines = [
+            f"{run.run.name}: {run.reason or run.standing}" for run in self.runs if run.is_broken or not run.is_complete
+        ]
         lines += [
             f"{run.run.name}: {run.failed} of {run.stored.total_samples if run.stored else 0} items failed, more than "
             f"fail_on_errors {self.fail_on_errors:g} allows"
@@ -373,7 +375,7 @@ def read_result(
             run=run,
             stored=None if (found := store.find_run(run.run_id)) is None else found.metadata,
             reason=_explain_end(endings[run.run_id], found) if run.run_id in endings else "",
-            is_broken=run.run_id in endings and endings[run.run_id].status is RunStatus.FAILED,
+            is_broken=run.run_id in endings and _is_broken(endings[run.run_id], found),
             larger_budget_usd=endings[run.run_id].larger_budget_usd if run.run_id in endings else None,
             baseline=baselines.get(run.run_id),
         )
@@ -399,6 +401,12 @@ def read_result(
         fail_on_errors=experiment.fail_on_errors,
         is_interrupted=is_interrupted,
     )
+
+
+def _is_broken(ended: EndedRun, stored: RunReader | None) -> bool:
+    """Whether it ended with an error; what another process was making is none once that has completed it."""
+    is_made = ended.is_busy and stored is not None and stored.metadata.status is RunStatus.COMPLETED
+    return ended.status is RunStatus.FAILED and not is_made
 
 
 def _explain_end(ended: EndedRun, stored: RunReader | None) -> str:
