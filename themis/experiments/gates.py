@@ -97,6 +97,8 @@ def _read_gate(entry: object, path: ValuePath, mistakes: Mistakes) -> GateRule |
         mistakes.add(path, f"a gate is a mapping, such as {{metric: ExactMatch, at_least: 0.8}}, got {redact(entry)!r}")
         return None
     known = gate_fields()
+    if isinstance(only := entry.get("only"), int | float) and not isinstance(only, bool):
+        entry = {**entry, "only": str(only)}  # what is called by a number
     is_good = True
     for name, value in entry.items():
         if name not in known:
