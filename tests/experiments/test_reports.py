@@ -95,6 +95,17 @@ def test_the_report_is_written_as_a_page_as_markdown_and_as_json(scored, tmp_pat
     assert told["comparisons"][0]["n"] == 12
 
 
+def test_a_notebook_shows_the_report_and_not_how_it_is_kept(scored):
+    scored["subjects"] = {"<b>one</b>": "fake/perfect", "weak": "fake/noisy-0.5"}
+    result = run_experiment({**scored, "gates": [{"metric": "exact_match", "at_least": 0.9}]}, progress=False)
+
+    shown = result._repr_html_()
+    for title in ("Runs", "ExactMatch on rows", "Gates", "gate of exact_match fails", "sums: 2 of 2 runs complete"):
+        assert title in shown
+    assert "<b>one" not in shown
+    assert repr(result) == "ExperimentResult(sums: 2 of 2 runs complete, $0.0000 spent)"
+
+
 def test_a_report_of_another_form_is_refused(scored):
     with pytest.raises(
         ConfigurationError, match=r"a report is written as .html, .md, .json, got 'x.htm' \(did you mean"

@@ -13,6 +13,7 @@ from themis.comparison.baselines import BaselineComparison, compare_to_baselines
 from themis.comparison.gate import GateOutcome, GateVerdict
 from themis.comparison.reports import TIE, ComparisonResult, format_p_cell
 from themis.config.specification import MemorySpecification
+from themis.core.notebook import render_block, render_lines, render_table
 from themis.experiments.expanding import PlannedRun
 from themis.experiments.planning import read_spent
 from themis.experiments.running import EndedRun
@@ -174,6 +175,16 @@ class ExperimentResult:
         unpriced = sum(run.cost_usd is None for run in self.runs)
         beside = f" beside {unpriced} of unknown price" if unpriced else ""
         return f"{self.name}: {done} of {len(self.runs)} runs complete, ${self.spent_usd:.4f}{of_budget} spent{beside}"
+
+    def __repr__(self) -> str:
+        return f"ExperimentResult({self.headline()})"
+
+    def _repr_html_(self) -> str:
+        parts = [
+            render_block(table.title, [], [], [render_table(table.columns, table.rows), render_lines(table.notes)])
+            for table in self.tables()
+        ]
+        return render_block("Experiment", [self.headline()], self.problems(), [*parts, render_lines(self.notes())])
 
     @property
     def names(self) -> dict[str, str]:
