@@ -212,6 +212,17 @@ def test_a_run_in_which_every_item_is_refused_ends_as_failed_and_stores_all_of_t
     assert read_open_batches(vendor.store.reader("batched")) == []
 
 
+def test_refused_items_beside_answered_ones_fail_nothing_but_themselves(vendor):
+    """They come together in the results, whatever their order was, and are all that is asked when the run goes on."""
+    prompts = [f"say {number}{' [400]' if number % 4 == 0 else ''}" for number in range(40)]
+    for _ in range(2):
+        report = vendor.evaluate(prompts)
+
+        assert report.metadata["status"] == "completed"
+        assert (report.metadata["failed_generations"], report.metric("exact_match").mean) == (10, 1.0)
+    assert not vendor.server.singly
+
+
 # --- the provider's moods --------------------------------------------------------------------------------------------
 
 

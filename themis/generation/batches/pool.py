@@ -104,6 +104,8 @@ class BatchPool:
     ) -> None:
         # Batches that somebody has cancelled, and how many of their items are left.
         self.cancelled: list[tuple[Batch, int]] = []
+        # Whether an item of any batch was answered.
+        self.has_answers = False
         self._endpoint = endpoint
         self._ledger = ledger
         self._restore = restore
@@ -405,6 +407,7 @@ class BatchPool:
         for _ in range(_MOST_FETCHES):
             is_kept = await self._provider.fetch(batch, status, path)
             found = self._count_results(batch, path) if is_kept else _Found()
+            self.has_answers = self.has_answers or found.answered > 0
             if not is_kept or found.named >= status.done or self._settings.cancels:
                 return
             logger.warning("%s has %s results, and %s were read: read again", batch.named, status.done, found.named)
