@@ -407,6 +407,14 @@ def test_a_file_that_is_no_yaml_is_said_with_its_line(folder):
     assert ":2: unknown key 'True'" in mistakes_of(write(folder, "name: x\non: 3\n"))
 
 
+def test_a_file_that_is_not_utf_8_says_where_and_what_to_do(folder):
+    path = write(folder, "")
+    path.write_bytes(("# a comment\n" * 2_000 + "name: Größe\n").encode("latin-1"))
+
+    with pytest.raises(ConfigurationError, match=r"experiment.yml:2001: the file is not UTF-8 .*; save it as UTF-8"):
+        load_experiment(path)
+
+
 def test_a_file_without_a_name_is_called_by_its_own(folder):
     path = folder / "capitals.yml"
     path.write_text("model: fake/perfect\ndataset: demo\n", encoding="utf-8")
