@@ -55,6 +55,10 @@ class Behaviour:
     status_answers: list[int] = field(default_factory=list)
     # So many of the next downloads end early, in the middle of a line, and say nothing of it.
     cut_downloads: int = 0
+    # Where they end behind a whole line instead.
+    cuts_behind_lines: bool = False
+    # So many of the next answers about an ended batch do not name its files yet (OpenAI).
+    hidden_results: int = 0
 
 
 @dataclass
@@ -302,7 +306,8 @@ class BatchServer:
         await response.prepare(request)
         if self.behaviour.cut_downloads:
             self.behaviour.cut_downloads -= 1
-            content = content[: content.find(b"\n") * 3 // 2]
+            first = content.find(b"\n")
+            content = content[: first + 1 if self.behaviour.cuts_behind_lines else first * 3 // 2]
         half = len(content) // 2
         with suppress(ConnectionError):
             await response.write(content[:half])
@@ -366,6 +371,10 @@ class BatchServer:
             status = "validating"
         total = 0 if status in ("validating", "failed") else len(batch.items)
         failed = sum(self._fate(batch, place) != "succeeded" for place in range(total)) if batch.ended else 0
+        files = batch.files
+        if files and self.behaviour.hidden_results:
+            self.behaviour.hidden_results -= 1
+            files = {}
         errors = [{"code": batch.failure, "message": f"it is {batch.failure}", "param": None, "line": None}]
         return {
             "id": batch.id,
@@ -375,8 +384,8 @@ class BatchServer:
             "input_file_id": batch.input_file_id,
             "completion_window": "24h",
             "status": status,
-            "output_file_id": batch.files.get("output"),
-            "error_file_id": batch.files.get("error"),
+            "output_file_id": files.get("output"),
+            "error_file_id": files.get("error"),
             "created_at": int(batch.created),
             "expires_at": int(batch.created) + 86_400,
             "request_counts": {

@@ -148,6 +148,10 @@ def test_how_to_repeat_it_is_told_with_the_rows_that_the_store_has(ask, call):
     [
         ("", "standard input has no rows"),
         (" \n\n", "standard input has no rows"),
+        (
+            "".join(json.dumps(row, indent=2) + "\n" for row in ROWS),
+            "standard input, line 6: not valid JSON: Extra data (column 1); several rows are one array, or a line each (jq -c)",
+        ),
         ('{"question": "1?", "answer": "1"}\n{broken\n', "standard input, line 2: not valid JSON"),
         ("question,answer\n1,2,3\n", "standard input, line 2: 3 cells, but the first line names 2 columns"),
         (b"\xff\xfe\x00", "standard input: not UTF-8"),

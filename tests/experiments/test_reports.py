@@ -38,6 +38,21 @@ def test_a_gate_decides_the_exit_code(scored, gate, code, outcomes):
     assert bool(result.problems()) == bool(code)
 
 
+def test_a_gate_cannot_tell_of_a_mean_over_the_few_items_that_did_not_fail(scored):
+    """A mean over what happened to work is no evidence: as beside a baseline, half of the items must have a score."""
+    scored["subjects"] = ["fake/flaky-0.9"]
+    scored["baseline"] = None
+    gate = {"metric": "exact_match", "at_least": 0.5}
+    few = run_experiment({**scored, "max_retries": 1, "gates": [gate]}, progress=False)
+    scored["subjects"] = ["fake/flaky-0.2"]
+    most = run_experiment({**scored, "name": "most", "max_retries": 1, "gates": [gate]}, progress=False)
+
+    assert (few.exit_code, [verdict.outcome.value for verdict in few.gates]) == (3, ["unknown"])
+    assert "items failed, wanted at least 50% scored" in few.problems()[-1]
+    assert (most.exit_code, [verdict.outcome.value for verdict in most.gates]) == (0, ["pass"])
+    assert "items failed), wanted at least 0.5" in most.gates[0].checks[-1].reason
+
+
 def test_too_many_failures_are_told_and_make_the_exit_code_1(scored):
     scored["subjects"] = ["fake/flaky-0.9"]
     scored["baseline"] = None
@@ -78,6 +93,17 @@ def test_the_report_is_written_as_a_page_as_markdown_and_as_json(scored, tmp_pat
     assert told["exit_code"] == 1
     assert [gate["verdict"] for gate in told["gates"]] == ["pass", "fail"]
     assert told["comparisons"][0]["n"] == 12
+
+
+def test_a_notebook_shows_the_report_and_not_how_it_is_kept(scored):
+    scored["subjects"] = {"<b>one</b>": "fake/perfect", "weak": "fake/noisy-0.5"}
+    result = run_experiment({**scored, "gates": [{"metric": "exact_match", "at_least": 0.9}]}, progress=False)
+
+    shown = result._repr_html_()
+    for title in ("Runs", "ExactMatch on rows", "Gates", "gate of exact_match fails", "sums: 2 of 2 runs complete"):
+        assert title in shown
+    assert "<b>one" not in shown
+    assert repr(result) == "ExperimentResult(sums: 2 of 2 runs complete, $0.0000 spent)"
 
 
 def test_a_report_of_another_form_is_refused(scored):

@@ -241,6 +241,33 @@ def test_two_processes_do_not_spend_one_budget_twice(counted, subject):
     assert run_experiment(within, progress=False).exit_code == 0
 
 
+def test_what_another_process_was_making_and_has_completed_is_complete(counted, subject):
+    """Two that run the same file at once share its runs; whoever is told that one is busy has no failure of it in the end."""
+    is_under_way, was_refused = threading.Event(), threading.Event()
+
+    def wait(model: str, prompt: str) -> None:
+        if prompt.startswith("What"):
+            is_under_way.set()
+            was_refused.wait(20)
+
+    subject.before = wait
+    counted["subjects"] = {"one": "counted/gpt-4o-mini"}
+    first = threading.Thread(target=run_experiment, args=(counted,), kwargs={"only": ["plain"], "progress": False})
+    first.start()
+    assert is_under_way.wait(20)
+
+    class Second(Watch):
+        def on_end(self, ended: EndedRun) -> None:
+            if ended.is_busy:
+                was_refused.set()
+                first.join()
+
+    second = run_experiment(counted, watch=Second())
+
+    assert (second.exit_code, second.problems()) == (0, [])
+    assert sum(subject.asked.values()) == 24
+
+
 def test_the_budget_holds_what_batches_of_before_cost_that_belong_to_a_later_run(folder):
     each = price_of("gpt-4o").in_batch.of(PROMPT_TOKENS, 20)
     with batch_server() as server:
@@ -366,6 +393,25 @@ def test_a_row_that_does_not_fill_its_prompt_is_found_before_the_first_call(coun
 
     with pytest.raises(ConfigurationError, match=r"prompts.wrong.prompt: row 0: template .*did you mean 'question'"):
         run_experiment(counted, progress=False)
+
+    assert not subject.asked
+
+
+def test_rows_of_one_id_are_found_before_the_first_call_with_the_line_of_their_dataset(folder, subject):
+    rows = [{"id": "a", "question": f"What is {n} + {n}?", "answer": "2"} for n in (1, 2)]
+    (folder / "twins.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    Path("sums.yml").write_text(
+        """subjects: [counted/one]
+datasets:
+  - rows.jsonl
+  - twins.jsonl
+prompt: "{question}"
+""",
+        encoding="utf-8",
+    )
+
+    with pytest.raises(ConfigurationError, match=r"^sums.yml:4: two rows have the id 'a': rows 0 and 1"):
+        run_experiment("sums.yml", progress=False)
 
     assert not subject.asked
 

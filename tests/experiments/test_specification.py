@@ -12,7 +12,9 @@ from themis.config.specification import MemorySpecification, SampleSpecification
 from themis.evaluation.judges import RubricJudge
 from themis.exceptions import ConfigurationError
 from themis.experiments import ExperimentSpecification, load_experiment
+from themis.experiments.conducting import choose_runs
 from themis.experiments.values import settable
+from themis.experiments.variants import slug
 
 
 def ids(experiment: ExperimentSpecification) -> list[str]:
@@ -249,14 +251,40 @@ def test_a_baseline_that_is_nowhere_gets_the_nearest_name(sums):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "referred"), [("A b", "A b"), ("A b", "A-b"), (7, 7), (7, "7"), ("größer/als", "größer/als")]
+)
+def test_what_is_named_is_found_by_the_name_that_it_was_given(sums, name, referred):
+    """Names stand in ids as slugs, and numbers as texts; nobody need know how."""
+    named = {
+        **sums,
+        "subjects": {"a-b": "fake/echo", name: "fake/perfect"},
+        "prompts": [
+            {"name": "only", "prompt": "{question}", "subjects": referred},
+            {"name": "all", "prompt": "Q {question}"},
+        ],
+        "baseline": referred,
+        "gates": [{"metric": "ExactMatch", "at_least": 0.5, "only": referred}],
+    }
+    experiment = load_experiment(named)
+    (found,) = [run for run in experiment.runs if "only" in run.labels.values()]
+    (rule,) = experiment.gates_of("samples")
+
+    assert found.labels["subjects"] == slug(str(name))
+    assert experiment.baselines == {"sums--a-b--all--rows": f"sums--{slug(str(name))}--all--rows"}
+    assert {run.labels["subjects"] for run in experiment.runs if run.matches(str(rule.only))} == {slug(str(name))}
+    assert {run.labels["subjects"] for run in choose_runs(experiment.runs, [f"{referred}*"])} == {slug(str(name))}
+
+
 # --- mistakes -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("subjects", [{True: "fake/perfect"}, [{"name": False, "model": "fake/perfect"}]])
-def test_a_name_that_yaml_takes_for_a_truth_value_is_a_mistake(sums, subjects):
-    told = mistakes_of({**{name: value for name, value in sums.items() if name != "model"}, "subjects": subjects})
-
-    assert "a name is a text, and YAML reads yes, no, on and off" in told
+@pytest.mark.parametrize(
+    ("name", "told"), [(True, "yes, no, on and off as True"), (None, "null, ~ and an empty place as nothing")]
+)
+def test_a_name_that_yaml_takes_for_something_else_is_a_mistake(sums, name, told):
+    for subjects in ({name: "fake/perfect"}, [{"name": name, "model": "fake/perfect"}]):
+        assert f"a name is a text, and YAML reads {told}" in mistakes_of({**sums, "subjects": subjects})
 
 
 def test_all_mistakes_of_a_file_are_listed_with_their_lines_and_the_nearest_names(folder):
@@ -306,7 +334,7 @@ memory:
         ({"gates": {"metric": "M"}}, "gates is a list"),
         ({"subjects": [{"model": "fake/perfect", "prompts": ["plan"]}]}, "no prompts are called 'plan' (did you mean 'plain'?)"),
         ({"name": ""}, "name is what the experiment is called"),
-        ({"subjects": [{"model": "fake/perfect", "prompts": 3}]}, "prompts names those that it goes with, got 3"),
+        ({"subjects": [{"model": "fake/perfect", "prompts": True}]}, "prompts names those that it goes with, got True"),
         ({"subjects": [{"name": "weak"}]}, "subjects[0]: 'weak' of subjects has no model"),
         ({"metrics": [{"numeric": 0.1}]}, "metrics: metrics with parameters is written as {name: {parameter: value}}"),
         ({"memory": {"agents": ["perfect"], "seeds": 0}}, "seeds is a list, or how many of them: 1 to 10,000, got 0"),
@@ -377,6 +405,14 @@ def test_a_file_that_is_no_yaml_is_said_with_its_line(folder):
         write(folder, "name: x\n---\nname: y\n")
     )
     assert ":2: unknown key 'True'" in mistakes_of(write(folder, "name: x\non: 3\n"))
+
+
+def test_a_file_that_is_not_utf_8_says_where_and_what_to_do(folder):
+    path = write(folder, "")
+    path.write_bytes(("# a comment\n" * 2_000 + "name: Größe\n").encode("latin-1"))
+
+    with pytest.raises(ConfigurationError, match=r"experiment.yml:2001: the file is not UTF-8 .*; save it as UTF-8"):
+        load_experiment(path)
 
 
 def test_a_file_without_a_name_is_called_by_its_own(folder):

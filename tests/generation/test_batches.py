@@ -212,6 +212,17 @@ def test_a_run_in_which_every_item_is_refused_ends_as_failed_and_stores_all_of_t
     assert read_open_batches(vendor.store.reader("batched")) == []
 
 
+def test_refused_items_beside_answered_ones_fail_nothing_but_themselves(vendor):
+    """They come together in the results, whatever their order was, and are all that is asked when the run goes on."""
+    prompts = [f"say {number}{' [400]' if number % 4 == 0 else ''}" for number in range(40)]
+    for _ in range(2):
+        report = vendor.evaluate(prompts)
+
+        assert report.metadata["status"] == "completed"
+        assert (report.metadata["failed_generations"], report.metric("exact_match").mean) == (10, 1.0)
+    assert not vendor.server.singly
+
+
 # --- the provider's moods --------------------------------------------------------------------------------------------
 
 
@@ -322,6 +333,26 @@ def test_results_that_cannot_be_read_end_the_run_and_wait_for_the_next_one(vendo
     assert report.metadata["cost"]["total_cost"] == vendor.cost(batched=20)
     assert not vendor.server.singly
     assert set(vendor.server.accepted.values()) == {1}
+
+
+def test_results_that_end_behind_a_whole_line_are_no_reason_to_pay_twice_either(vendor):
+    vendor.server.behaviour.cut_downloads, vendor.server.behaviour.cuts_behind_lines = 5, True
+    with pytest.raises(ProviderError, match=r"says that 20 items of batch .* 1 results can be read"):
+        vendor.evaluate(numbers(20))
+    report = vendor.evaluate(numbers(20))
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").count) == (1.0, 20)
+    assert report.metadata["cost"]["total_cost"] == vendor.cost(batched=20)
+    assert not vendor.server.singly
+
+
+def test_results_that_are_named_later_than_the_end_are_waited_for(openai):
+    openai.server.behaviour.hidden_results = 2
+    report = openai.evaluate(numbers(20))
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").count) == (1.0, 20)
+    assert report.metadata["cost"]["total_cost"] == openai.cost(batched=20)
+    assert not openai.server.singly
 
 
 # --- stopping and going on -------------------------------------------------------------------------------------------

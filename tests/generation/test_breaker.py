@@ -58,6 +58,38 @@ def test_what_may_pass_or_is_one_row_s_fault_never_does(error):
     assert breaker.tripped_by is None
 
 
+@pytest.mark.parametrize(
+    ("error", "trips"),
+    [
+        (failure("Invalid 'messages'", "bad_request", 400), False),
+        (
+            ModelError("TypeError: unsupported operand", details={"retryable": False, "exception_type": "TypeError"}),
+            False,
+        ),
+        (
+            ModelError(
+                "Generation failed for model f after 1 attempt(s): KeyError: 'x'",
+                details={"retryable": False, "exception_type": "KeyError"},
+            ),
+            False,
+        ),
+        (failure("Your credit balance is too low to access the API", "bad_request", 400), True),
+        (failure("API key not valid. Please pass a valid API key.", "bad_request", 400), True),
+        (PERMANENT["key"], True),
+        (PERMANENT["model"], True),
+        (PERMANENT["refused"], True),
+    ],
+)
+def test_where_others_were_answered_a_refused_request_is_its_rows_fault(error, trips):
+    """A run that is gone on with asks first what was refused before, and a batch gives back all refusals together."""
+    breaker = CircuitBreaker()
+    breaker.note_answers()
+    for _ in range(TRIPS_AFTER):
+        breaker.on_failure(error)
+
+    assert (breaker.tripped_by is error) == trips
+
+
 def test_a_success_between_starts_the_count_anew():
     breaker = CircuitBreaker()
     for _ in range(20):

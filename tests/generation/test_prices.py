@@ -66,6 +66,16 @@ def test_runs_share_the_budget_that_theirs_are_within():
     assert (whole.spent_usd, other.spent_usd, one.spent_usd) == (pytest.approx(0.45), 0.05, 0.0)
 
 
+def test_a_smaller_call_that_fits_does_not_make_forgotten_whose_budget_refused_a_larger_one():
+    whole = Budget(1.0)
+    one = Budget(None, within=whole)
+
+    assert not one.reserve(1.5)
+    assert one.reserve(0.5)
+    assert one.reached == "budget_usd=1 allows no further call ($0.0000 spent), for all runs of the experiment together"
+    assert one.larger_cap_usd() == 3.0
+
+
 def test_what_a_batch_of_before_may_cost_is_set_aside_from_the_budget_of_all():
     whole = Budget(1.0)
     one, other = Budget(None, within=whole), Budget(None, within=whole)

@@ -773,3 +773,19 @@ def test_an_output_object_passes_as_it_is(tmp_path):
     )
 
     assert first.raw == {"seen": '"ab"'}
+
+
+def test_rows_that_break_a_function_each_time_do_not_fail_a_run_that_is_asked_for_again(tmp_path):
+    """Then nothing but they are left, and come in a row."""
+
+    def answer(prompt: str) -> str:
+        number = int(prompt.split()[1])
+        return str(None + 1) if number % 4 == 0 else str(number)
+
+    rows = [{"id": str(n), "question": f"say {n}", "answer": str(n)} for n in range(40)]
+    for _ in range(2):
+        report = themis.evaluate(
+            rows, model=answer, prompt="{question}", run_id="broken", storage=tmp_path, progress=False
+        )
+
+        assert (report.metadata["status"], report.metadata["failed_generations"]) == ("completed", 10)

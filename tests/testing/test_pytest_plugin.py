@@ -257,6 +257,31 @@ def test_a_run_that_fails_is_told_by_its_message_alone(run_pytest):
     assert re.search(r"^test_app.py-test_unreachable: .* · price unknown · failed", done.stdout, re.MULTILINE)
 
 
+def test_a_run_that_its_budget_stopped_fails_its_test_whatever_the_first_samples_say(run_pytest):
+    tests = """
+    import themis as package
+    from themis.core.entities import GenerationRecord, ModelOutput
+    from themis.interfaces import StatelessTaskExecutor
+
+    class Dear(StatelessTaskExecutor):
+        def execute(self, task):
+            return GenerationRecord(task, ModelOutput("4", None, {"prompt_tokens": 0, "completion_tokens": 10_000}), None)
+
+    def test_budget(themis):
+        package.register_provider("dear", Dear)
+        report = themis.evaluate(
+            ROWS, model="dear/gpt-4o", prompt="{question}", max_tokens=10_000, budget_usd=0.15, workers=1
+        )
+        assert report.metric("exact_match") >= 0.8
+    """
+    done = run_pytest(dedent(tests), "--themis")
+
+    assert done.returncode == 1, done.stdout
+    assert "Failed: run test_app.py-test_budget is not complete: budget_usd=0.15 allows no further call" in done.stdout
+    assert "goes on" in done.stdout
+    assert "runs.py" not in done.stdout
+
+
 def test_lines_come_from_other_processes_and_stand_in_junit_files(run_pytest, tmp_path):
     junit = tmp_path / "junit.xml"
 

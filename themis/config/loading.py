@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,11 +104,18 @@ def read_located_yaml(path: str | Path) -> LocatedYaml:
     """
     try:
         with open(path, encoding="utf-8") as handle:
-            loader = _OnceEachLoader(handle)
-            node = loader.get_single_node()
-            content = None if node is None else loader.construct_document(node)
-            return LocatedYaml(content, dict(_find_lines(loader, node, ())))
-    except (OSError, UnicodeDecodeError) as error:
+            text = io.StringIO(handle.read())  # read whole, what is no UTF-8 has a line
+        text.name = str(path)
+        loader = _OnceEachLoader(text)
+        node = loader.get_single_node()
+        content = None if node is None else loader.construct_document(node)
+        return LocatedYaml(content, dict(_find_lines(loader, node, ())))
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigurationError(
+            f"{path}:{number}: the file is not UTF-8 ({error.reason}); save it as UTF-8"
+        ) from error
+    except OSError as error:
         raise ConfigurationError(f"{str(path)!r} cannot be read: {error}") from error
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"

@@ -282,8 +282,14 @@ class _Session:
             on_result=self._on_result if self._priced else None,
             caller=self._judging,
         )
+        if self._resumed and self._has_stored_answers():
+            self._engine.breaker.note_answers()
         if run.stopping:
             self._engine.stop()
+
+    def _has_stored_answers(self) -> bool:
+        stored = self._reader.count_attempts()
+        return stored.made > stored.failed
 
     def stop(self, *, at_once: bool) -> int:
         in_flight = self._engine.in_flight

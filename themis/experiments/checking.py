@@ -18,15 +18,16 @@ from themis.comparison.scores import find_metric
 from themis.config.specification import SampleSpecification
 from themis.core.user_code import load_user_code
 from themis.evaluation.resolve import resolve_metric
-from themis.exceptions import DatasetError, MetricError, ProviderError, ThemisError
+from themis.exceptions import ConfigurationError, DatasetError, MetricError, ProviderError, ThemisError
 from themis.experiment.completing import complete_from_rows
 from themis.experiments.expanding import PlannedRun
 from themis.experiments.mistakes import Mistakes, ValuePath
 from themis.experiments.specification import ExperimentSpecification
 from themis.experiments.values import Settings
 from themis.generation.templates import TemplateRenderingError
-from themis.runs.lifecycle import find_changed_inputs
+from themis.runs.lifecycle import Driver, find_changed_inputs
 from themis.storage import ExperimentStorage
+from themis.storage.runs import explain_equal_ids
 
 __all__ = ["CheckedRun", "check_runs", "complete_run", "in_folder", "load_code", "locate"]
 
@@ -152,8 +153,27 @@ def _check(run: PlannedRun, store: ExperimentStorage, *, has_budget: bool) -> Ch
         if stored is not None and stored.has_dataset:
             items = stored.count_samples()
         else:
-            items = sum(1 for _ in driver.items())  # what is wrong with a row is found when it is read
+            items = _count_items(driver)
         return CheckedRun(planned=run, items=items, metrics=driver.metric_names, moves_clock=driver.moves_clock)
+
+
+def _count_items(driver: Driver) -> int:
+    """How many items a run has; what is wrong with a row is found when it is read, and with two when both are.
+
+    Raises:
+        DatasetError: Rows cannot be used.
+        TemplateRenderingError: A row does not fill the prompt.
+    """
+    positions: dict[str, int] = {}
+    try:
+        for item in driver.items():
+            if (first := positions.setdefault(item.item_id, item.position)) != item.position:
+                raise DatasetError(explain_equal_ids(item.item_id, first, item.position))
+    except TemplateRenderingError:
+        raise
+    except ConfigurationError as error:
+        raise DatasetError(str(error)) from error  # and so it is told with the line of the dataset
+    return len(positions)
 
 
 def _check_gates(experiment: ExperimentSpecification, runs: Sequence[CheckedRun], mistakes: Mistakes) -> None:

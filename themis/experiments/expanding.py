@@ -28,7 +28,16 @@ from themis.experiments.values import (
     reusable,
     settable,
 )
-from themis.experiments.variants import MEMORY_AXES, SAMPLE_AXES, Axis, Variant, read_variants, slug
+from themis.experiments.variants import (
+    MEMORY_AXES,
+    SAMPLE_AXES,
+    Axis,
+    Variant,
+    read_names,
+    read_variants,
+    slug,
+    slug_pattern,
+)
 from themis.interfaces import Metric
 
 if TYPE_CHECKING:
@@ -87,7 +96,8 @@ class PlannedRun:
         Args:
             pattern: With `*`, `?` and `[...]` as in a shell.
         """
-        return any(fnmatchcase(text, pattern) for text in (self.run_id, self.name, *self.labels.values()))
+        texts = (self.run_id, self.name, *self.labels.values())
+        return any(fnmatchcase(text, one) for text in texts for one in (pattern, slug_pattern(pattern)))
 
     def to_be_made(self, *, resume: bool, allow_drift: bool = False) -> PlannedRun:
         """The same run, gone on with or begun anew.
@@ -327,12 +337,12 @@ def find_baselines(runs: Sequence[PlannedRun], wanted: object, path: ValuePath, 
     """For each run the one that has the baseline's labels in place of its own; by default the first variants' labels."""
     if not runs:
         return {}
-    given = [wanted] if isinstance(wanted, str) else wanted
-    if given is not None and not isinstance(given, Sequence):
+    given = None if wanted is None else read_names(wanted)
+    if given is None and wanted is not None:
         mistakes.add(path, f"baseline is a name of what stands on an axis, or a list of such, got {redact(wanted)!r}")
         return {}
     replaced: dict[str, str] = {}
-    if given is None:
+    if wanted is None:
         replaced = {axis: label for axis, label in runs[0].labels.items() if axis not in ("datasets", "spans", "seeds")}
     for label in given or ():
         axes = sorted({axis for run in runs for axis, own in run.labels.items() if own == label})

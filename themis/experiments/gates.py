@@ -64,6 +64,12 @@ class GateRule:
         mean = found["mean"]
         if mean is None or mean != mean:
             return [GateCheck("mean", GateOutcome.UNKNOWN, f"nothing of {candidate!r} has a score of {self.metric}")]
+        failed, total = int(found.get("failed", 0)), run.metadata.total_samples
+        of_how_many = f" ({failed} of {total} items failed)" if failed else ""
+        least = float(self.beside_baseline.get("min_overlap", Gate.min_overlap))
+        if total - failed < least * total:
+            reason = f"{self.metric} {mean:.4f}: {failed} of {total} items failed, wanted at least {least:.0%} scored"
+            return [GateCheck("mean", GateOutcome.UNKNOWN, reason)]
         checks = []
         for name, bound, is_kept in (
             ("at-least", self.at_least, self.at_least is None or mean >= self.at_least - 1e-12),
@@ -71,7 +77,7 @@ class GateRule:
         ):
             if bound is not None:
                 outcome = GateOutcome.PASS if is_kept else GateOutcome.FAIL
-                wanted = f"{self.metric} {mean:.4f}, wanted {name.replace('-', ' ')} {bound:g}"
+                wanted = f"{self.metric} {mean:.4f}{of_how_many}, wanted {name.replace('-', ' ')} {bound:g}"
                 checks.append(GateCheck(name, outcome, wanted))
         return checks
 
@@ -97,6 +103,8 @@ def _read_gate(entry: object, path: ValuePath, mistakes: Mistakes) -> GateRule |
         mistakes.add(path, f"a gate is a mapping, such as {{metric: ExactMatch, at_least: 0.8}}, got {redact(entry)!r}")
         return None
     known = gate_fields()
+    if isinstance(only := entry.get("only"), int | float) and not isinstance(only, bool):
+        entry = {**entry, "only": str(only)}  # what is called by a number
     is_good = True
     for name, value in entry.items():
         if name not in known:

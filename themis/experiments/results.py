@@ -13,6 +13,7 @@ from themis.comparison.baselines import BaselineComparison, compare_to_baselines
 from themis.comparison.gate import GateOutcome, GateVerdict
 from themis.comparison.reports import TIE, ComparisonResult, format_p_cell
 from themis.config.specification import MemorySpecification
+from themis.core.notebook import render_block, render_lines, render_table
 from themis.experiments.expanding import PlannedRun
 from themis.experiments.planning import read_spent
 from themis.experiments.running import EndedRun
@@ -175,6 +176,16 @@ class ExperimentResult:
         beside = f" beside {unpriced} of unknown price" if unpriced else ""
         return f"{self.name}: {done} of {len(self.runs)} runs complete, ${self.spent_usd:.4f}{of_budget} spent{beside}"
 
+    def __repr__(self) -> str:
+        return f"ExperimentResult({self.headline()})"
+
+    def _repr_html_(self) -> str:
+        parts = [
+            render_block(table.title, [], [], [render_table(table.columns, table.rows), render_lines(table.notes)])
+            for table in self.tables()
+        ]
+        return render_block("Experiment", [self.headline()], self.problems(), [*parts, render_lines(self.notes())])
+
     @property
     def names(self) -> dict[str, str]:
         """What the runs are called within the experiment, by id."""
@@ -188,7 +199,9 @@ class ExperimentResult:
     def problems(self) -> list[str]:
         """What is not as it should be, a line each: runs that are not complete, gates that do not pass."""
         names = self.names
-        lines = [f"{run.run.name}: {run.reason or run.standing}" for run in self.runs if not run.is_complete]
+        lines = [
+            f"{run.run.name}: {run.reason or run.standing}" for run in self.runs if run.is_broken or not run.is_complete
+        ]
         lines += [
             f"{run.run.name}: {run.failed} of {run.stored.total_samples if run.stored else 0} items failed, more than "
             f"fail_on_errors {self.fail_on_errors:g} allows"
@@ -373,7 +386,7 @@ def read_result(
             run=run,
             stored=None if (found := store.find_run(run.run_id)) is None else found.metadata,
             reason=_explain_end(endings[run.run_id], found) if run.run_id in endings else "",
-            is_broken=run.run_id in endings and endings[run.run_id].status is RunStatus.FAILED,
+            is_broken=run.run_id in endings and _is_broken(endings[run.run_id], found),
             larger_budget_usd=endings[run.run_id].larger_budget_usd if run.run_id in endings else None,
             baseline=baselines.get(run.run_id),
         )
@@ -399,6 +412,12 @@ def read_result(
         fail_on_errors=experiment.fail_on_errors,
         is_interrupted=is_interrupted,
     )
+
+
+def _is_broken(ended: EndedRun, stored: RunReader | None) -> bool:
+    """Whether it ended with an error; what another process was making is none once that has completed it."""
+    is_made = ended.is_busy and stored is not None and stored.metadata.status is RunStatus.COMPLETED
+    return ended.status is RunStatus.FAILED and not is_made
 
 
 def _explain_end(ended: EndedRun, stored: RunReader | None) -> str:

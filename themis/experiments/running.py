@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from themis.api import perform
 from themis.config.specification import MemorySpecification
 from themis.core.redaction import redact_text
-from themis.exceptions import RunFailedError, ThemisError
+from themis.exceptions import RunBusyError, RunFailedError, ThemisError
 from themis.experiments.checking import CheckedRun
 from themis.experiments.expanding import PlannedRun
 from themis.memory import definitions
@@ -41,12 +41,14 @@ class EndedRun:
         status: `completed`, `failed` or `interrupted`; None for one that was not begun.
         reason: Why it is not complete.
         larger_budget_usd: With which it would go on, where a budget ended it.
+        is_busy: Another process was making it, so this one left it alone.
     """
 
     run: PlannedRun
     status: RunStatus | None
     reason: str = ""
     larger_budget_usd: float | None = None
+    is_busy: bool = False
 
 
 class Watch:
@@ -198,7 +200,8 @@ class Together:
         except RunFailedError as failed:
             return EndedRun(run=run, status=RunStatus.FAILED, reason=redact_text(failed.reason))
         except ThemisError as error:
-            return EndedRun(run=run, status=RunStatus.FAILED, reason=redact_text(str(error)))
+            is_busy = isinstance(error, RunBusyError)
+            return EndedRun(run=run, status=RunStatus.FAILED, reason=redact_text(str(error)), is_busy=is_busy)
         except (
             Exception
         ) as error:  # boundary: a provider, a metric or an agent is the user's code; the other runs go on

@@ -18,7 +18,6 @@ from themis.experiments.values import (
     Settings,
     check_setting,
     explain_unknown,
-    fits,
     reusable,
     settable,
 )
@@ -26,7 +25,7 @@ from themis.memory.assembling import parse_span
 from themis.presets.hub import HUB_PREFIX
 from themis.presets.loading import READABLE_SUFFIXES
 
-__all__ = ["MEMORY_AXES", "SAMPLE_AXES", "Axis", "Variant", "read_variants", "slug"]
+__all__ = ["MEMORY_AXES", "SAMPLE_AXES", "Axis", "Variant", "read_names", "read_variants", "slug", "slug_pattern"]
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,8 @@ def read_variants(
     entries: list[tuple[str | int, str | None, object]]
     if isinstance(given, Mapping):
         for named in given:
-            if isinstance(named, bool):
-                mistakes.add((*path, str(named)), _explain_boolean(named))
+            if named is None or isinstance(named, bool):
+                mistakes.add((*path, str(named)), _explain_no_text(named))
         entries = [(str(label), str(label), value) for label, value in given.items()]
     elif isinstance(given, Sequence) and not isinstance(given, str):
         entries = [(place, None, value) for place, value in enumerate(given)]
@@ -106,12 +105,11 @@ def _read_variant(
         for name, given in value.items():
             if name == "name" and label is None:
                 label = str(given)
-                if isinstance(given, bool):
-                    mistakes.add((*path, name), _explain_boolean(given))
+                if given is None or isinstance(given, bool):
+                    mistakes.add((*path, name), _explain_no_text(given))
             elif name in others:
-                named = [given] if isinstance(given, str) else given
-                if fits(named, Sequence[str]):
-                    goes_with[name] = list(named)
+                if (named := read_names(given)) is not None:
+                    goes_with[name] = named
                 else:
                     what = f"{name} names those that it goes with, got {redact(given)!r}"
                     mistakes.add((*path, name), what)
@@ -141,8 +139,21 @@ def _read_variant(
     return Variant(label=slug(shown), values=values, path=path, goes_with=goes_with)
 
 
-def _explain_boolean(given: bool) -> str:
-    return f"a name is a text, and YAML reads yes, no, on and off as {given}: write it in quotation marks"
+def _explain_no_text(given: bool | None) -> str:
+    words = "null, ~ and an empty place as nothing" if given is None else f"yes, no, on and off as {given}"
+    return f"a name is a text, and YAML reads {words}: write it in quotation marks"
+
+
+def read_names(given: object) -> list[str] | None:
+    """The labels that a name, or a list of names, means, written as they were where variants got them; None for anything else.
+
+    >>> read_names(["A b", 7])
+    ['A-b', '7']
+    """
+    names = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in names):
+        return None
+    return [slug(str(one)) for one in names]
 
 
 # --- labels -----------------------------------------------------------------------------------------------------------
@@ -155,6 +166,15 @@ def slug(text: str) -> str:
     'constant-text=4'
     """
     return re.sub(r"[^\w.()=,+-]+", "-", text).strip("-.") or "unnamed"
+
+
+def slug_pattern(pattern: str) -> str:
+    """A pattern that matches the slugs of what it matches.
+
+    >>> slug_pattern("A b*")
+    'A-b*'
+    """
+    return re.sub(r"[^\w.()=,+*?\[\]!-]+", "-", pattern)
 
 
 def _label(axis: Axis, value: object, path: ValuePath) -> str:

@@ -335,10 +335,15 @@ TRIPS_AFTER = 5
 
 _UNREACHABLE = ("connection", "proxy")
 _KINDS_ABOUT_THE_ROW = ("context_length", "content_filter", "response_too_large")
-# Of 400, 413 and 422: what one row is refused for says nothing about the next.
+_REFUSED = (400, 413, 422)
+# Of these: what one row is refused for says nothing about the next.
 _ABOUT_THE_ROW = re.compile(
     r"context|too (long|large|many)|maximum.{0,20}(length|tokens)|content|policy|filter|moderat|safety|flagged|blocked",
     re.I,
+)
+# Of the same, where others were answered: what every row would be refused for from then on.
+_ABOUT_ALL = re.compile(
+    r"credit|billing|balance|payment|quota|\bkey\b|account|organi[sz]ation|model|deploy|expired|permission|token", re.I
 )
 _NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*", re.I)
 
@@ -354,7 +359,7 @@ class CircuitBreaker:
         self._trips_after = trips_after
         self._alike: tuple[object, ...] | None = None
         self._in_a_row = 0
-        self._had_success = False
+        self._had_success = self._has_answers = False
         self.tripped_by: ModelError | None = None  # the failure that was one too many
 
     @property
@@ -365,8 +370,16 @@ class CircuitBreaker:
     def on_success(self) -> None:
         self._had_success, self._in_a_row = True, 0
 
+    def note_answers(self) -> None:
+        """Others of the run were answered before, or beside these, whose order is not that of the calls.
+
+        What a request is refused for then lies in its row, unless it is about the account or the model.
+        """
+        self._has_answers = True
+
     def on_failure(self, error: ModelError) -> None:
-        alike = _what_is_alike(error) if _is_permanent(error) else None
+        is_counted = _is_permanent(error) and not (self._has_answers and _is_about_request(error))
+        alike = _what_is_alike(error) if is_counted else None
         self._in_a_row = 0 if alike is None else self._in_a_row + 1 if alike == self._alike else 1
         self._alike = alike
         if self._trips_after is not None and self._in_a_row >= self._trips_after and self.tripped_by is None:
@@ -375,13 +388,24 @@ class CircuitBreaker:
 
 def _is_permanent(error: ModelError) -> bool:
     """Whether the next row would meet the same failure: a key, a model, an address or an option is wrong."""
-    # Before the status stands the address, whose words say nothing about the row.
-    words = error.message.partition(" answered ")[2] or error.message
     if error.kind in _KINDS_ABOUT_THE_ROW:
         return False
-    if error.details.get("status") in (400, 413, 422) and _ABOUT_THE_ROW.search(words):
+    if error.details.get("status") in _REFUSED and _ABOUT_THE_ROW.search(_words_of(error)):
         return False
     return error.kind in _UNREACHABLE or error.kind == "wait_too_long" or not is_retryable(error)
+
+
+def _is_about_request(error: ModelError) -> bool:
+    """Whether a request was refused, or broke the code that was to answer it: not whoever makes it."""
+    status = error.details.get("status")
+    is_code = status is None and "exception_type" in error.details and error.kind not in _UNREACHABLE
+    return (is_code or status in _REFUSED) and not _ABOUT_ALL.search(_words_of(error))
+
+
+def _words_of(error: ModelError) -> str:
+    """What was said; before it stand the model and the address, whose words say nothing about the row."""
+    said = own_words(error)
+    return said.partition(" answered ")[2] or said
 
 
 def _what_is_alike(error: ModelError) -> tuple[object, ...]:

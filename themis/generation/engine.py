@@ -472,6 +472,8 @@ class Engine:
             self._note_batches(pool)
             patience = 0.0 if filling.has_more or self._caller.is_busy() else min(pause, _TURN_SECONDS)
             answered = pool.collect(patience, 0 if self._caller.is_full() else _LARGEST_BATCH)
+            if pool.has_answers:
+                self.breaker.note_answers()
             yield [*self._take_given_up(), *self._handle_replies(answered, pool)]
         self._give_up_retries()
         yield self._take_given_up()

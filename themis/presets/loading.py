@@ -211,7 +211,9 @@ _GAP = re.compile(r"[\s,]*")
 def _invalid_json(name: str, first_line: int, error: Exception) -> DatasetError:
     if isinstance(error, json.JSONDecodeError):
         line = first_line + error.lineno - 1
-        return DatasetError(f"{name}, line {line}: not valid JSON: {error.msg} (column {error.colno})")
+        # Objects one below the other, over several lines each: what `jq` writes without `-c`.
+        how = "; several rows are one array, or a line each (jq -c)" if error.msg == "Extra data" else ""
+        return DatasetError(f"{name}, line {line}: not valid JSON: {error.msg} (column {error.colno}){how}")
     return DatasetError(f"{name}, line {first_line}: not valid JSON: {error}")
 
 

@@ -304,15 +304,16 @@ class Budget:
     def reserve(self, most_usd: float) -> bool:
         """Sets this much aside for one call, if there is as much."""
         with self._lock:
-            fits = self.has_left(most_usd)
-            self._refused_by = self
-            if fits and self._within is not None and not self._within.reserve(most_usd):
-                fits, self._refused_by = False, self._within
-            if fits:
-                self._reserved_usd += most_usd
+            if not self.has_left(most_usd):
+                self._refused_by = self
+            elif self._within is not None and not self._within.reserve(most_usd):
+                self._refused_by = self._within
             else:
-                self._refused_usd = most_usd
-            return fits
+                # Who refused another call before is not forgotten: a smaller one fits.
+                self._reserved_usd += most_usd
+                return True
+            self._refused_usd = most_usd
+            return False
 
     def reserve_spent(self, most_usd: float) -> None:
         """Sets this much aside for a call that cannot be prevented any more, whatever is left."""

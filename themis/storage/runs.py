@@ -74,6 +74,14 @@ class Item(msgspec.Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
 
 
+def explain_equal_ids(item_id: str, first: int, second: int) -> str:
+    """What is said of two rows that have the same id."""
+    return (
+        f"two rows have the id {item_id!r}: rows {first} and {second}. Ids pair samples across runs, "
+        "so each must be unique; name another column with dataset_id_field, or drop the id column to number the rows"
+    )
+
+
 class ScoreRow(msgspec.Struct):
     """One metric's row for one sample: a value, or the reason why there is none."""
 

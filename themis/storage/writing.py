@@ -45,6 +45,7 @@ from themis.storage.runs import (
     batched,
     encode_body,
     encode_step,
+    explain_equal_ids,
     find_digests,
 )
 
@@ -458,10 +459,7 @@ class RunWriter:
                 if found is not None:
                     first = int(found)
                     break
-        return (
-            f"two rows have the id {item.item_id!r}: rows {first} and {item.position}. Ids pair samples across runs, "
-            "so each must be unique; name another column with dataset_id_field, or drop the id column to number the rows"
-        )
+        return explain_equal_ids(item.item_id, first, item.position)
 
     def _add_sums(self, connection: Connection, results: Sequence[Result]) -> None:
         calls = unpriced = prompt = completion = truncated = cached = written = 0

@@ -16,7 +16,7 @@ import pytest
 from themis.api import evaluate
 from themis.core.entities import ExperimentReport
 from themis.core.secrets import read_dotenv
-from themis.exceptions import ThemisError
+from themis.exceptions import RunBusyError, ThemisError
 from themis.runs.observers import Observer, RunStart
 from themis.runs.report import report_standing
 from themis.runs.resuming import STORAGE_VARIABLE
@@ -26,6 +26,7 @@ from themis.storage import DEFAULT_STORAGE, RunStatus
 _PROPERTY = "themis"
 _LONGEST_RUN_ID = 120
 _OTHER_STORAGE = ("storage_path", "storage_backend")
+_SHARED = "Tests that share a run belong in one file, and that in one process: pytest -n N --dist loadfile"
 # Runs, each with its store, that this session has begun anew.
 _BEGUN: pytest.StashKey[set[tuple[str, ...]]] = pytest.StashKey()
 
@@ -73,10 +74,23 @@ class TestedRuns:
         observers = asked.pop("observers", ())
         watching = [*(observers if isinstance(observers, list | tuple) else [observers]), _Note(self._node)]
         try:
-            return evaluate(benchmark_or_dataset, observers=watching, **asked)  # type: ignore[arg-type]
+            report = evaluate(benchmark_or_dataset, observers=watching, **asked)  # type: ignore[arg-type]
+        except RunBusyError as busy:
+            raise RunBusyError(f"{busy}. {_SHARED}" if self._is_one_of_many else str(busy)) from None
         except ThemisError as error:
             # Who reads a test's failure is told by its message; where in here it was raised says nothing to them.
             raise error.with_traceback(None) from error.__cause__
+        if (larger := report.metadata.get("larger_budget_usd")) is not None:
+            # A limit that a part of the samples keeps is none that the run keeps.
+            pytest.fail(
+                f"run {report.run_id} is not complete: {report.metadata['stopped']}; budget_usd={larger:g} goes on"
+            )
+        return report
+
+    @property
+    def _is_one_of_many(self) -> bool:
+        """Whether other processes run tests of the same session."""
+        return hasattr(self._node.config, "workerinput")
 
     def _must_be_fresh(self, asked: Mapping[str, object]) -> bool:
         """With `--themis-fresh`, once: tests that share a run do not ask everything again one after the other."""

@@ -199,6 +199,7 @@ def _status_of(batch: _Batch) -> BatchStatus:
         is_over=is_over,
         total=counts.total,
         done=counts.total - counts.processing,
+        answered=counts.succeeded,
         results=(batch.id,) if is_over else (),
         was_cancelled=is_over and batch.cancel_initiated_at is not None and counts.canceled > 0,
     )

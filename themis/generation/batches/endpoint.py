@@ -38,7 +38,8 @@ _WITHOUT_BATCHES = (404, 405, 501)
 class BatchStatus:
     """How a batch stands at its provider.
 
-    `said` is the provider's own word for it. `failure` is why nothing of it was worked off, `is_over_limit` that the only
+    `said` is the provider's own word for it. Of `total` items so many are `done`, and so many of these `answered`, which is what
+    is paid for. `failure` is why nothing of it was worked off, `is_over_limit` that the only
     reason was how much waits there already. `results` are the files with what became of its items.
     """
 
@@ -48,6 +49,7 @@ class BatchStatus:
     is_over: bool = False
     total: int = 0
     done: int = 0
+    answered: int = 0
     results: tuple[str, ...] = ()
     failure: str = ""
     is_over_limit: bool = False

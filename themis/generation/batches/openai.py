@@ -206,6 +206,7 @@ def _status_of(batch: _Object) -> BatchStatus:
         is_over=batch.status in _OVER,
         total=counts.total,
         done=counts.completed + counts.failed,
+        answered=counts.completed,
         results=tuple(name for name in (batch.output_file_id, batch.error_file_id) if name),
         failure=("; ".join(map(_explain, errors[:3])) or "no reason given") if has_failed else "",
         is_over_limit=has_failed and any(error.code == _OVER_LIMIT for error in errors),

@@ -18,7 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from themis.core.batches import Batch, BatchItem, BatchState
 from themis.core.entities import GenerationRecord, GenerationTask
@@ -72,6 +72,14 @@ class _Work:
     task: asyncio.Task[None] | None = None
 
 
+class _Found(NamedTuple):
+    """What was read of a batch's results: items with one, those with an answer, and lines that are none."""
+
+    named: int = 0
+    answered: int = 0
+    unreadable: int = 0
+
+
 class BatchPool:
     """Batches at one endpoint, and single calls beside them.
 
@@ -96,6 +104,8 @@ class BatchPool:
     ) -> None:
         # Batches that somebody has cancelled, and how many of their items are left.
         self.cancelled: list[tuple[Batch, int]] = []
+        # Whether an item of any batch was answered.
+        self.has_answers = False
         self._endpoint = endpoint
         self._ledger = ledger
         self._restore = restore
@@ -396,27 +406,31 @@ class BatchPool:
         backoff = self._provider.make_backoff()
         for _ in range(_MOST_FETCHES):
             is_kept = await self._provider.fetch(batch, status, path)
-            named, unreadable = self._count_results(batch, path) if is_kept else (0, 0)
-            if not is_kept or named >= status.done or self._settings.cancels:
+            found = self._count_results(batch, path) if is_kept else _Found()
+            self.has_answers = self.has_answers or found.answered > 0
+            if not is_kept or found.named >= status.done or self._settings.cancels:
                 return
-            logger.warning("%s has %s results, and %s were read: read again", batch.named, status.done, named)
+            logger.warning("%s has %s results, and %s were read: read again", batch.named, status.done, found.named)
             await backoff.wait()
-        if unreadable:
+            status = await self._provider.retrieve(batch)  # its files may be named later than its end
+        # What was refused costs nothing, and some servers tell of it in numbers only: it may be asked again.
+        if found.unreadable or found.answered < status.answered:
             raise ProviderError(
-                f"{batch.provider} says that {status.done:,} items of {batch.named} are dealt with, and {named:,} results can "
-                "be read. Going on with the run reads them again; with --cancel-batches (cancel_batches=True) what can be "
+                f"{batch.provider} says that {status.done:,} items of {batch.named} are dealt with, and {found.named:,} results "
+                "can be read. Going on with the run reads them again; with --cancel-batches (cancel_batches=True) what can be "
                 "read is kept, and the rest asked again later"
             )
 
-    def _count_results(self, batch: Batch, path: Path) -> tuple[int, int]:
-        """Items of the batch with a result, and lines that are none."""
-        names, unreadable = set[str](), 0
+    def _count_results(self, batch: Batch, path: Path) -> _Found:
+        names, answered, unreadable = set[str](), set[str](), 0
         for line in itertools.chain.from_iterable(_read_lines(path)):
             if (result := self._endpoint.read_result(line)) is None:
                 unreadable += 1
             elif result.name.startswith(f"{batch.token}-"):
                 names.add(result.name)
-        return len(names), unreadable
+                if result.error is None:
+                    answered.add(result.name)
+        return _Found(len(names), len(answered), unreadable)
 
     async def _read(self, work: _Work, lines: Sequence[bytes]) -> None:
         """Gives out the replies in some lines, keeps back what is to be asked again."""
