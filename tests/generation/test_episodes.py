@@ -296,6 +296,18 @@ def test_a_script_plays_its_actions_and_grades_itself(tmp_path):
     assert [message["role"] for message in report.generation_results[0].output.transcript] == ["user", "assistant"] * 2
 
 
+def test_what_a_script_changes_of_its_row_the_next_attempt_is_not_played_with(tmp_path):
+    def script(row):
+        row["names"].append("Al")
+        yield Ask("Who are they?")
+        yield Grade.when(row["names"] == ["Bo", "Al"], "expected two names")
+
+    report = evaluate(tmp_path, [{"id": "1", "names": ["Bo"]}], model=lambda prompt: prompt, script=script,
+                      prompt="{names}", num_samples=2, workers=1)  # fmt: skip
+
+    assert report.metric("script_grade").mean == 1.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import sys
@@ -70,6 +71,79 @@ class Shouter:
 )
 def test_a_function_answers_by_whatever_its_parameters_ask_for(function, tmp_path):
     assert evaluate(function, tmp_path).metric("exact_match").mean == 1.0
+
+
+def append_to_messages(seen):
+    def answer(messages):
+        seen.append(len(messages))
+        messages.append({"role": "assistant", "content": "said before"})
+        return "AB"
+
+    return answer
+
+
+def change_row(seen):
+    def answer(row):
+        seen.append(len(row["hints"]))
+        row["hints"].append("said before")
+        return "AB"
+
+    return answer
+
+
+def change_field(seen):
+    def answer(prompt, hints):
+        seen.append(len(hints))
+        hints.append("said before")
+        return "AB"
+
+    return answer
+
+
+def change_task(seen):
+    def answer(task):
+        seen.append(len(task.metadata["messages"]))
+        task.metadata["messages"].append({"role": "assistant", "content": "said before"})
+        return "AB"
+
+    return answer
+
+
+@pytest.mark.parametrize("make", [append_to_messages, change_row, change_field, change_task])
+def test_what_a_function_changes_of_what_it_is_given_no_other_attempt_is_asked(make, tmp_path):
+    seen, calls = [], []
+
+    def fails_at_first(**given):
+        calls.append(1)
+        said = answer(**given)
+        if len(calls) == 1:
+            raise ConnectionError("for a moment")
+        return said
+
+    answer = make(seen)
+    fails_at_first.__signature__ = inspect.signature(answer)
+    rows = [{"id": "a", "hints": ["h"], "messages": [{"role": "user", "content": "ab"}], "answer": "AB"}]
+    evaluate(fails_at_first, tmp_path, rows=rows, prompt=None, num_samples=2, workers=1, max_retries=2)
+
+    assert seen == [1, 1, 1]
+
+
+def test_an_annotation_says_what_the_only_parameter_gets_by_what_stands_outermost(tmp_path):
+    def of_turns(turns: list[dict[str, str]]):
+        return turns[-1]["content"].upper()
+
+    def of_fields(fields: dict[str, list[str]]):
+        return fields["word"].upper()
+
+    for run_id, function in (("turns", of_turns), ("fields", of_fields)):
+        assert evaluate(function, tmp_path, run_id=run_id).metric("exact_match").mean == 1.0
+
+
+def test_an_async_function_may_hand_on_the_coroutine_of_another(tmp_path):
+    async def hand_on(word):
+        return shout_later(word)
+
+    assert evaluate(hand_on, tmp_path).metric("exact_match").mean == 1.0
 
 
 def test_what_a_function_says_of_usage_and_cost_is_counted(tmp_path):

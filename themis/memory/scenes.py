@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,7 +40,8 @@ class ScriptScene:
         self._script: Callable[..., Script] = found
 
     def __call__(self, row: Mapping[str, object]) -> Play:
-        driver = ScriptDriver(lambda: self._script(dict(row)))
+        # Its own: other attempts, and metrics, see the row as it was given.
+        driver = ScriptDriver(lambda: self._script(copy.deepcopy(dict(row))))
         log, now = ConversationLog(), _START
         tokens = 0
         action = driver.advance()

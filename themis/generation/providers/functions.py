@@ -13,6 +13,7 @@ import copy
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -327,7 +328,9 @@ class PythonFunction(StatelessTaskExecutor):
 
     async def _execute_async(self, task: GenerationTask) -> GenerationRecord:
         answered: Any = self._function(**self._arguments(task))
-        return self._record(task, await answered)
+        while inspect.isawaitable(answered):  # one may hand on the coroutine of another
+            answered = await answered
+        return self._record(task, answered)
 
     def _record(self, task: GenerationTask, answered: object) -> GenerationRecord:
         if inspect.isawaitable(answered):  # a plain function that returns a coroutine
@@ -339,21 +342,25 @@ class PythonFunction(StatelessTaskExecutor):
         return GenerationRecord(task, read_answer(answered), None)
 
     def _arguments(self, task: GenerationTask) -> dict[str, object]:
+        """What is asked, in lists and dicts of this call's own: a function may append to its messages, and an attempt is not
+        to be asked what the one before it has changed."""
         question, task = None, hide_expected(task, self.withheld)
         given: dict[str, object] = {}
         for parameter, part, otherwise, is_required in self._parameters:
             if part == "prompt":
                 given[parameter] = task.prompt.text
             elif part == "task":
-                given[parameter] = task
+                prompt = replace(task.prompt, context=_copy_fields(task.prompt.context))
+                given[parameter] = replace(task, prompt=prompt, metadata=_copy_fields(task.metadata))
             elif part:
                 question = question or describe_question(task)
-                given[parameter] = question.get(part, [])
+                given[parameter] = _copy_containers(question.get(part, []))
             elif parameter in task.prompt.context:
-                given[parameter] = _inline_parts(task.prompt.context[parameter], attachments_of(task))
+                value = _inline_parts(task.prompt.context[parameter], attachments_of(task))
+                given[parameter] = _copy_containers(value)
             elif otherwise:
                 question = question or describe_question(task)
-                given[parameter] = question[otherwise]
+                given[parameter] = _copy_containers(question[otherwise])
             elif is_required:
                 raise ProviderCallError(
                     f"{self.name} has a parameter {parameter!r}, which is neither a field of the row nor a part of the "
@@ -362,6 +369,17 @@ class PythonFunction(StatelessTaskExecutor):
                     retryable=False,
                 )
         return given
+
+
+def _copy_containers(value: object) -> object:
+    """The same value in lists and dicts of its own; what else stands in them is shared."""
+    if isinstance(value, list):
+        return [_copy_containers(one) for one in value]
+    return _copy_fields(value) if isinstance(value, dict) else value
+
+
+def _copy_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: _copy_containers(one) for name, one in fields.items()}
 
 
 _YIELDS = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
@@ -405,14 +423,12 @@ def _find_parameters(function: Callable[..., object], name: str) -> list[_Parame
 
 def _part_by_type(parameter: inspect.Parameter) -> str:
     """What the only parameter is for, where its name does not say."""
-    said = str(parameter.annotation).lower()
-    return (
-        "row"
-        if "dict" in said or "mapping" in said
-        else "messages"
-        if "list" in said or "sequence" in said
-        else "prompt"
-    )
+    # What stands outermost comes first: a `list[dict]` is a conversation, a `dict[str, list]` a row.
+    said = _CONTAINER.search(str(parameter.annotation))
+    return "prompt" if said is None else "messages" if said["several"] else "row"
+
+
+_CONTAINER = re.compile(r"\b(?:(?:mutable)?mapping|dict|(?P<several>list|(?:mutable)?sequence))\b", re.IGNORECASE)
 
 
 def _is_async(function: Callable[..., object]) -> bool:
