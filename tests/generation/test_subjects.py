@@ -192,6 +192,10 @@ def test_changed_code_is_another_model(tmp_path):
         evaluate(write("lower"), tmp_path, run_id="r")
 
 
+AROUND: dict = {}
+AROUND["itself"] = AROUND
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
@@ -201,6 +205,8 @@ def test_changed_code_is_another_model(tmp_path):
         (lambda prompt: prompt.encode(), "is of the type bytes"),
         (lambda prompt: [prompt], "is of the type list"),
         (lambda prompt: {"choices": []}, "has the fields choices"),
+        (lambda prompt: {"text": None, "ok": True}, r"has the fields text \(of the type NoneType\), ok"),
+        (lambda prompt: {"text": [prompt]}, r"has the fields text \(of the type list\)"),
         (lambda prompt: {"choices": "x"}, "cannot be read"),
         (lambda prompt: {"messages": [1]}, "cannot be read"),
         (lambda prompt: {"text": prompt, "tool_calls": "search"}, "cannot be read"),
@@ -213,11 +219,48 @@ def test_changed_code_is_another_model(tmp_path):
         (lambda prompt: {"text": "", "error": "out of order"}, "an error: out of order"),
         (lambda prompt: {"answer": "I am sorry.", "error": {"code": 7}}, 'an error: {"code": 7}'),
         (lambda missing, word: word, "neither a field of the row"),
+        (lambda prompt: {"text": prompt, "logprobs": object()}, "logprobs that cannot be stored"),
+        (lambda prompt: ModelOutput(prompt, raw={"client": object()}), "raw that cannot be stored"),
+        (lambda prompt: ModelOutput(prompt, raw=AROUND), "raw that cannot be stored"),
+        (lambda prompt: ModelOutput(prompt, usage={"prompt_tokens": "many"}), r"usage\['prompt_tokens'\]='many'"),
     ],
 )
 def test_what_is_no_answer_is_a_failure_that_says_what_was_expected(function, said, tmp_path):
     with pytest.raises(RunFailedError, match=said):
         evaluate(function, tmp_path)
+
+
+def test_an_answer_that_cannot_be_stored_fails_alone_and_what_it_cost_is_counted(tmp_path):
+    def answer(word):
+        return {"text": word.upper(), "logprobs": object() if word == "cd" else None, "cost_usd": 0.5}
+
+    report = evaluate(answer, tmp_path)
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").count) == (1.0, 1)
+    assert report.metadata["cost"]["total_cost"] == 1.0
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Unspeakable(), "Unspeakable"),
+        (ExceptionGroup("of a TaskGroup", [ValueError("no such city")]), "ValueError: no such city"),
+    ],
+)
+def test_whatever_a_function_raises_fails_its_call_and_is_told(error, said, tmp_path):
+    def answer(word):
+        if word == "cd":
+            raise error
+        return word.upper()
+
+    report = evaluate(answer, tmp_path, max_retries=1)
+
+    assert [record.error and said in record.error.message for record in report.generation_results] == [None, True]
 
 
 def streamed(prompt):
@@ -353,7 +396,11 @@ def filtered(prompt):
     return {"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}
 
 
-@pytest.mark.parametrize("function", [error_within, error_after_some_words, filtered])
+def filtered_whole(prompt):
+    return {"text": "", "finish_reason": "content_filter"}
+
+
+@pytest.mark.parametrize("function", [error_within, error_after_some_words, filtered, filtered_whole])
 def test_an_answer_that_the_provider_broke_off_is_a_failed_call_whatever_stands_in_it(function, tmp_path):
     with pytest.raises(RunFailedError) as failed:
         evaluate(function, tmp_path, max_retries=1)

@@ -1,4 +1,4 @@
-"""Code of the user's, by file and name: what `--load FILE.py`, `python:FILE.py:NAME` and tools by name run."""
+"""Code of the user's, by file and name, that `--load`, `python:FILE.py:NAME` and tools by name run; and what it raises."""
 
 from __future__ import annotations
 
@@ -83,3 +83,23 @@ def _import(name: str) -> ModuleType:
         if error.name is None or not name.startswith(error.name):
             raise  # something that the module itself needs
         raise ConfigurationError(f"no module {name!r}; code is named as FILE.py:NAME or package.module:NAME") from error
+
+
+# Of a group of errors, so many are told.
+_MOST_TOLD = 3
+
+
+def format_error(error: BaseException) -> str:
+    """An exception of the user's code in words, with those that a group holds; never raises one of its own.
+
+    >>> format_error(ExceptionGroup("of a TaskGroup", [ValueError("no such city")]))
+    'ExceptionGroup: of a TaskGroup (1 sub-exception): ValueError: no such city'
+    """
+    try:
+        text = str(error).strip()
+    except Exception:  # boundary: the exception too is the user's code
+        text = ""
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if not isinstance(error, BaseExceptionGroup):
+        return said
+    return f"{said}: {'; '.join(format_error(one) for one in error.exceptions[:_MOST_TOLD])}"

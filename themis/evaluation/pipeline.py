@@ -31,6 +31,7 @@ from themis.core.entities import (
 from themis.core.identity import describe_object
 from themis.core.registry import snake_case
 from themis.core.transcripts import ATTEMPT_SCORES, OF_ATTEMPT, reason_of
+from themis.core.user_code import format_error
 from themis.evaluation.corpus import Observation, put_aggregation
 from themis.evaluation.extractors.exceptions import FieldExtractionError
 from themis.evaluation.parts import check_part, read_part
@@ -234,7 +235,7 @@ class EvaluationPipeline:
             else:
                 self._score_by(self._resolve_strategy(record), record, attempts, result)
         except Exception as error:  # boundary: a strategy is the user's code
-            result.failures.append(f"strategy: {_format_error(error)}")
+            result.failures.append(f"strategy: {format_error(error)}")
         return result
 
     def evaluate(self, records: Iterable[GenerationRecord]) -> EvaluationReport:
@@ -303,7 +304,7 @@ class EvaluationPipeline:
         except FieldExtractionError as error:
             return _NoAnswer(str(error) or "no answer found", unparsed=True)
         except Exception as error:  # boundary: an extractor is the user's code
-            return _NoAnswer(_format_error(error))
+            return _NoAnswer(format_error(error))
 
     def _score(
         self,
@@ -399,7 +400,7 @@ def slices_of(pipeline: object, record: GenerationRecord) -> list[str]:
                 found.append(name)
         except Exception as error:  # boundary: a predicate is the user's code
             sample_id = record.task.metadata.get("dataset_id")
-            logger.warning("sample %s is left out of the slice %s: %s", sample_id, name, _format_error(error))
+            logger.warning("sample %s is left out of the slice %s: %s", sample_id, name, format_error(error))
     return found
 
 
@@ -455,7 +456,7 @@ def _reduce(
     except Exception as error:  # boundary: a strategy is the user's code
         names = list(dict.fromkeys(score.metric_name for score in scores))
         if len(names) == 1:
-            failures.append(f"strategy: {names[0]}: {_format_error(error)}")
+            failures.append(f"strategy: {names[0]}: {format_error(error)}")
             return []
     by_metric = [[score for score in scores if score.metric_name == name] for name in names]
     return [reduced for group in by_metric for reduced in _reduce(strategy, record, group, failures)]
@@ -488,7 +489,7 @@ def _compute(metric: Metric, answer: object, references: list[object], metadata:
     try:
         score = metric.compute(prediction=answer, references=references, metadata=metadata)
     except Exception as error:  # boundary: a metric is the user's code
-        return _format_error(error)
+        return format_error(error)
     if not isinstance(score, MetricScore):
         return f"compute returned {type(score).__name__}, expected a MetricScore"
     value = score.value
@@ -518,8 +519,3 @@ def _as_list(reference: object) -> list[object]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _format_error(error: BaseException) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

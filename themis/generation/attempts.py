@@ -10,11 +10,12 @@ import asyncio
 import math
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
+from themis.core.codec import encode
 from themis.core.continuations import CONTINUATIONS, check_likelihoods
 from themis.core.entities import (
     GenerationRecord,
@@ -27,6 +28,7 @@ from themis.core.entities import (
     SamplingConfig,
     ToolCall,
 )
+from themis.core.user_code import format_error
 from themis.exceptions import ProviderCallError
 from themis.generation.limits import LONGEST_WAIT_SECONDS
 from themis.interfaces import StatelessTaskExecutor
@@ -163,10 +165,7 @@ def error_from(error: BaseException) -> ModelError:
         kind = "timeout"
     elif isinstance(error, _CODE_ERRORS):
         details["retryable"] = False
-    text = str(error).strip()
-    return ModelError(
-        message=f"{type(error).__name__}: {text}" if text else type(error).__name__, kind=kind, details=details
-    )
+    return ModelError(message=format_error(error), kind=kind, details=details)
 
 
 def is_retryable(error: ModelError) -> bool:
@@ -275,18 +274,26 @@ def _check_record(record: object) -> GenerationRecord:
     if record.error is None and (record.output is None or not isinstance(record.output.text, str)):
         raise ProviderCallError("the provider returned neither an output text nor an error", kind="empty_response")
     output = record.output
-    if output is not None and (flaw := _find_flaw(output)):
-        raise ProviderCallError(f"the provider returned {flaw}", kind="invalid_response", retryable=False)
-    if output is not None and output.finish_reason == "error":
+    if output is None:
+        return record
+    if flaw := _find_flaw(output) or _find_unstorable(output, record.metrics):
+        raise _fail(output, f"the provider returned {flaw}", kind="invalid_response", retryable=False)
+    if output.finish_reason == "error":
         # As gateways say it that have sent some of an answer, or none, before whoever writes it broke off.
-        raise ProviderCallError(
-            f"the answer was ended by an error after {output.text[:200]!r}",
-            kind="server_error",
-            retryable=True,
-            usage=output.usage,
-            cost_usd=output.cost_usd,
-        )
+        what = f"the answer was ended by an error after {output.text[:200]!r}"
+        raise _fail(output, what, kind="server_error", retryable=True)
+    if output.finish_reason == "content_filter" and not (
+        output.text.strip() or output.refusal or output.tool_calls or output.parts
+    ):
+        raise _fail(output, "the answer was taken whole by a content filter", kind="content_filter", retryable=False)
     return record
+
+
+def _fail(output: ModelOutput, what: str, *, kind: str, retryable: bool) -> ProviderCallError:
+    """The error of an answer that is none, which may have cost something all the same."""
+    usage = output.usage if isinstance(output.usage, dict) and not _find_bad_count(output.usage) else None
+    cost = None if _find_bad_cost(output.cost_usd) else output.cost_usd
+    return ProviderCallError(what, kind=kind, retryable=retryable, usage=usage, cost_usd=cost)
 
 
 def _find_flaw(output: ModelOutput) -> str:
@@ -299,13 +306,13 @@ def _find_flaw(output: ModelOutput) -> str:
         and not (output.tool_calls or output.parts or output.transcript)
     ):
         usage, reason = output.usage, output.finish_reason
-        if (usage is None or isinstance(usage, dict)) and (reason is None or isinstance(reason, str)):
+        if usage is None and (reason is None or isinstance(reason, str)):
             return ""
     for name, kinds, expected in _FIELDS_OF_OUTPUT:
         if (value := getattr(output, name)) is not None and not isinstance(value, kinds):
             return f"{name} of the type {type(value).__name__}, which is {expected}"
-    if output.cost_usd is not None and not 0 <= output.cost_usd < math.inf:
-        return f"cost_usd={output.cost_usd}, which is a number of dollars"
+    if flaw := _find_bad_cost(output.cost_usd) or _find_bad_count(output.usage or {}):
+        return flaw
     for name, kind, expected in _PARTS_OF_OUTPUT:
         if (parts := getattr(output, name)) and not (
             isinstance(parts, list | tuple) and all(isinstance(one, kind) for one in parts)
@@ -314,6 +321,34 @@ def _find_flaw(output: ModelOutput) -> str:
     return ""
 
 
+def _find_bad_cost(cost: object) -> str:
+    is_amount = cost is None or (isinstance(cost, int | float) and 0 <= cost < math.inf)
+    return "" if is_amount else f"cost_usd={cost}, which is a number of dollars"
+
+
+def _find_bad_count(usage: Mapping[str, object]) -> str:
+    for name in _COUNTS:
+        count = usage.get(name)
+        if count is not None and not (isinstance(count, int | float) and 0 <= count < math.inf):
+            return f"usage[{name!r}]={str(count)[:50]!r}, which is a number of tokens"
+    return ""
+
+
+def _find_unstorable(output: ModelOutput, metrics: Mapping[str, object]) -> str:
+    """What of an answer has no form in JSON: found here it fails one sample, and in the store the whole run."""
+    for name in (*_STORED_PARTS, "metrics"):
+        value = metrics if name == "metrics" else getattr(output, name)
+        if value is None or (isinstance(value, tuple | dict) and not value):
+            continue
+        try:
+            encode(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"{name} that cannot be stored: {error}"
+    return ""
+
+
+_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens")
+_STORED_PARTS = ("raw", "usage", "logprobs", "tool_calls", "parts", "transcript")
 _FIELDS_OF_OUTPUT = (
     ("reasoning", str, "a text or None"),
     ("refusal", str, "a text or None"),

@@ -20,7 +20,7 @@ from concurrent.futures import Future, InvalidStateError, wait
 from themis.core.codec import to_plain
 from themis.core.messages import Message, Part, ToolCall, ToolResult, mend_text
 from themis.core.registry import Registry, WrittenCall, nearest, parse_call
-from themis.core.user_code import load_object
+from themis.core.user_code import format_error, load_object
 from themis.exceptions import ConfigurationError, ToolError
 from themis.generation.mcp_tools import McpServer, McpTools
 from themis.generation.tool_running import ToolRunner
@@ -208,7 +208,7 @@ class Toolset:
             if inspect.isawaitable(closing):
                 self.runner.start_async(lambda: closing).result(self.timeout_seconds)
         except Exception as error:  # boundary: an environment is the user's code
-            logger.warning("an environment could not be closed: %s", _format_error(error))
+            logger.warning("an environment could not be closed: %s", format_error(error))
 
     def join_states(self, states: Sequence[object]) -> object:
         """The state of the one environment that there is, or by their names the states of several.
@@ -340,7 +340,7 @@ class ToolSession:
             if isinstance(error, TimeoutError) and waited_for is not None and not waited_for.done():
                 waited_for.cancel()
                 return _failure(late)
-            return _failure(_format_error(error))
+            return _failure(format_error(error))
         finally:
             _release(tools.lock, waited_for)
         return value if isinstance(value, ToolResult) else ToolResult(value)
@@ -397,14 +397,6 @@ def _release(lock: threading.Lock | None, running: Future[object] | None) -> Non
         lock.release()
     else:
         running.add_done_callback(lambda _: lock.release())
-
-
-def _format_error(error: BaseException) -> str:
-    try:
-        text = str(error).strip()
-    except Exception:  # boundary: the exception too is the user's code
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 # --- what a tool returned, as a message's content ---------------------------------------------------------------------------

@@ -180,7 +180,7 @@ def _read_fields(answer: Mapping[str, object]) -> ModelOutput:
     elif said is None and isinstance(content := answer.get("content"), list):
         base = _read_message_answer({"role": "assistant", "content": content})
     elif said is None and not answer.get("tool_calls") and not answer.get("refusal"):
-        raise _no_answer(f"has the fields {', '.join(map(str, answer)) or 'none'}")
+        raise _no_answer(f"has the fields {', '.join(map(_describe_field, answer.items())) or 'none'}")
     given: dict[str, Any] = {
         "text": None if said is None else _write_text(answer[said]),
         "reasoning": _as_text(next(filter(None, (answer.get(name) for name in _REASONING_FIELDS)), None)),
@@ -193,6 +193,11 @@ def _read_fields(answer: Mapping[str, object]) -> ModelOutput:
     answered = replace(base, **{name: value for name, value in given.items() if value is not None})
     # As of models: the words of a refusal are what was said.
     return answered if answered.text else replace(answered, text=answered.refusal or "")
+
+
+def _describe_field(field: tuple[object, object]) -> str:
+    name, value = field
+    return f"{name} (of the type {type(value).__name__})" if name in _TEXT_FIELDS else str(name)
 
 
 def refuse_error(told: object) -> None:
