@@ -460,6 +460,35 @@ def test_a_refusal_is_read_only_where_a_parameter_is_meant():
 
 
 @pytest.mark.parametrize(
+    ("said", "name", "remedy"),
+    [
+        ("This model doesn't support the temperature field. Remove temperature and try again.", "temperature", ""),
+        ("gpt-5 models don't support temperature=0.2. Only temperature=1 is supported.", "temperature", ""),
+        ("temperature is not accepted for this deployment", "temperature", ""),
+        ("This model does not accept temperature", "temperature", ""),
+        ("Invalid value for 'temperature': only 1 is accepted", "temperature", ""),
+        ("temperature must be 1 for this model", "temperature", ""),
+        ("temperature has to be 1.0 when thinking is enabled.", "temperature", ""),
+        ("Malformed input request: extraneous key [seed] is not permitted", "seed", ""),
+        ("No such parameter: seed", "seed", ""),
+        ("'seed' is not a valid parameter for model o9", "seed", ""),
+        ("top_p can't be used with this model", "top_p", ""),
+        ("top_p may not be used with reasoning models", "top_p", ""),
+        ("Please use max_completion_tokens instead of max_tokens", "max_tokens", "rename"),
+        ("Invalid parameter: temperature must be in [0, 1]", "", ""),
+        ("temperature 3 is not accepted, it has to be less than 2", "", ""),
+        ("top_p must be 1 or less", "", ""),
+        ("We don't support hurry; stop at once, the temperature rises", "", ""),
+    ],
+)
+def test_gateways_refuse_in_words_of_their_own(said, name, remedy):
+    sent = {"model": "m", "messages": [], "stop": ["x"], "temperature": 0.0, "top_p": 0.9, "max_tokens": 5, "seed": 1}
+    refusal = read_refusal(ProviderCallError(said, kind="bad_request", status=400), sent)
+
+    assert refusal == (Refusal(name, remedy or "leave_out", LIMIT if remedy else None) if name else None)
+
+
+@pytest.mark.parametrize(
     ("said", "parameter", "advice"),
     [
         ("Your request has an image, which is not supported. Please stop sending images.", "messages", None),

@@ -53,9 +53,23 @@ _REFUSES = re.compile(
     r"|not available|not valid for|(?:or|must be) unset|supported values are",
     re.IGNORECASE,
 )
+# Words that gateways use, and others for a value that is out of range: of that the user is told.
+_REFUSES_OTHERWISE = re.compile(
+    r"n['’]t support|(?:not|n['’]t) (?:be )?(?:accept|recogni[sz]e|implement)|(?:can['’]t|can not|may not) be (?:used|set)"
+    r"|(?:invalid|illegal|no such|extraneous) (?:parameter|argument|field|key|property)|not a valid (?:parameter|argument|field)"
+    r"|(?:is|are) (?:illegal|disallowed|forbidden|invalid for)|only [\w.' ]{1,12} is accepted"
+    r"|(?:must|has to|should) be 1(?:\.0)?\b(?!\.\d| ?[-,<]| or | to )",
+    re.IGNORECASE,
+)
+_OUT_OF_RANGE = re.compile(
+    r"between|\brange\b|\b(?:less|greater|more|lower|higher|smaller|larger) than|at (?:most|least)|above|below|[<>≤≥]"
+    r"|\bin(?: the)?(?: interval)? ?[\[(]|m(?:in|ax)imum",
+    re.IGNORECASE,
+)
 _INSTEAD = re.compile(
     r"['\"`]?(?P<old>\w+)['\"`]?[^.'\"`]{0,80}\.?\s+(?:please )?use ['\"`](?P<new>\w+)['\"`] instead", re.I
 )
+_INSTEAD_OF = re.compile(r"use ['\"`]?(?P<new>\w+)['\"`]? instead of ['\"`]?(?P<old>\w+)", re.I)
 _NOT_BOTH = re.compile(
     r"['\"`]?(?P<one>\w+)['\"`]? and ['\"`]?(?P<other>\w+)['\"`]? cannot both be (?:specified|set|used)", re.I
 )
@@ -97,13 +111,19 @@ def find_refused(error: ProviderCallError, sent: Collection[str]) -> str:
         sent: The names of the request's fields.
     """
     said = own_words(error)
-    if not _REFUSES.search(said) or is_about_content(error):
+    if not _is_refusal(said) or is_about_content(error):
         return ""
     if given := find_named(error, sent):
         return given
     known = [name for name in sent if name in PARAMETERS]
     mentioned = [(place.start(), name) for name in known if (place := _find_mention(name, said)) is not None]
     return min(mentioned)[1] if mentioned else ""
+
+
+def _is_refusal(said: str) -> bool:
+    if _REFUSES.search(said) is not None:
+        return True
+    return _REFUSES_OTHERWISE.search(said) is not None and _OUT_OF_RANGE.search(said) is None
 
 
 def is_about_content(error: ProviderCallError) -> bool:
@@ -141,7 +161,7 @@ def _read_marked(said: str, sent: Mapping[str, object]) -> Refusal | None:
         return Refusal("thinking", "adaptive")
     if thinking is not None and _NO_SWITCH.search(said):
         return Refusal("thinking", "leave_out")
-    for found in _INSTEAD.finditer(said):
+    for found in (*_INSTEAD.finditer(said), *_INSTEAD_OF.finditer(said)):
         if found["old"] in sent and found["new"] not in sent:
             return Refusal(found["old"], "rename", found["new"])
     if (found := _NOT_BOTH.search(said)) is not None and {found["one"], found["other"]} <= sent.keys():
@@ -163,7 +183,9 @@ def _find_mention(name: str, said: str) -> re.Match[str] | None:
     spelled = rf"(?:{name}|{_camel_case(name)})"
     if name in _EVERYDAY:
         marked = (
-            rf"['\"`]{spelled}['\"`]|\b{spelled}\s*:|: {spelled}\b(?! \w)|\b{spelled}(?= (?:is|may|cannot|does|and)\b)"
+            rf"['\"`\[]{spelled}['\"`\]]|\b{spelled}\s*[:=]|: {spelled}\b(?! \w)"
+            rf"|\b{spelled}(?= (?:is|may|cannot|can['’]t|can not|does|and|must be|has to|field|parameter|argument)\b)"
+            rf"|\b(?:parameter|argument|field|key|property|accept|support) {spelled}\b"
         )
         return re.search(marked, said, re.IGNORECASE)
     return re.search(rf"\b{spelled}\b", said)
