@@ -785,6 +785,34 @@ def test_a_program_that_closes_its_output_is_not_waited_for(tmp_path):
         evaluate(f"command:{sys.executable} {program}", tmp_path, max_retries=1)
 
 
+def test_an_answer_that_a_program_ends_with_needs_no_end_of_its_line(tmp_path):
+    program = tmp_path / "once.py"
+    program.write_text("import json, sys\nprint(json.dumps(json.loads(input())['prompt'].upper()), end='')\n")
+
+    report = evaluate(f"command:{sys.executable} {program}", tmp_path, workers=1, max_retries=1)
+
+    assert (report.metric("exact_match").mean, report.metric("exact_match").count) == (1.0, 2)
+
+
+def test_what_a_program_wrote_before_it_failed_is_no_answer_and_is_told(tmp_path):
+    program = tmp_path / "broken.py"
+    program.write_text("import sys\ninput()\nsys.stdout.write('\"AB\"')\nsys.exit(3)\n")
+    with pytest.raises(RunFailedError, match="has ended with exit code 3 after it wrote '\"AB\"'"):
+        evaluate(f"command:{sys.executable} {program}", tmp_path, max_retries=1)
+
+
+def test_a_program_that_writes_without_end_is_ended(tmp_path):
+    with pytest.raises(RunFailedError, match="command:yes wrote more than 67,108,864 bytes"):
+        evaluate("command:yes {prompt}", tmp_path, rows=ROWS[:1])
+
+
+def test_what_a_program_complains_of_at_length_is_told_by_its_end(tmp_path):
+    program = tmp_path / "loud.py"
+    program.write_text("import sys\nsys.stderr.write('x' * 300_000 + ' out of quota')\nsys.exit(1)\n")
+    with pytest.raises(RunFailedError, match=r"has ended with exit code 1: x+ out of quota"):
+        evaluate(f"command:{sys.executable} {program} {{prompt}}", tmp_path, max_retries=1)
+
+
 def test_a_program_that_writes_plain_text_is_told_how_it_can_be_asked(tmp_path):
     with pytest.raises(
         RunFailedError, match=r"not JSON: 'AB'; one that answers in plain text .* command:./app \{prompt\}"

@@ -188,6 +188,10 @@ def late():
     raise TimeoutError("the database did not answer")
 
 
+async def leave_later():
+    sys.exit("good bye")
+
+
 async def fail_later():
     await asyncio.sleep(0)
     raise KeyError("seat")
@@ -213,6 +217,7 @@ def fail_without_words():
         (cancel, "CancelledError"),
         (late, "TimeoutError: the database did not answer"),
         (fail_later, "KeyError: 'seat'"),
+        (leave_later, "RuntimeError: SystemExit: good bye"),
         (fail_without_words, "SilentError"),
         (endless_recursion, "RecursionError: maximum recursion depth exceeded"),
     ],

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import select
+import selectors
 import shlex
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from themis.exceptions import ConfigurationError, ProviderCallError
 
 # Of a line that is shown: so much is searched for secrets, of which half a one would be known to nobody.
 _LONGEST_READ = 16_384
+_LONGEST_EXCERPT = 200
 _LONGEST_LINE = 64 * 2**20
 _ENDING_SECONDS = 5.0
 # So many first answers are waited behind for so long, to see whether more is written than they.
@@ -93,9 +95,11 @@ class JsonProcess:
         return parsed
 
     def _exchange(self, line: bytes) -> bytes:
-        process = self._process or self._start()
-        if self._answers:
+        if self._process is not None and self._answers:
             self._refuse_unasked(0.0)
+            if self._process.poll() is not None:
+                self.close()
+        process = self._process or self._start()
         assert process.stdin is not None
         try:
             # One that has ended already may have written why.
@@ -185,10 +189,20 @@ class JsonProcess:
             raise ProviderCallError(f"{self.name} wrote nothing for {self._timeout_seconds:g} s", kind="timeout")
         piece = os.read(process.stdout.fileno(), 65_536)
         if not piece:
-            raise ProviderCallError(f"{self.name} has ended{_say_exit_code(process)}")
+            self._end_line(process)
+            return
         self._unread += piece
         if len(self._unread) > _LONGEST_LINE:
             raise ProviderCallError(f"{self.name} wrote a line of more than {_LONGEST_LINE:,} bytes", retryable=False)
+
+    def _end_line(self, process: subprocess.Popen[bytes]) -> None:
+        """One that answers and is done may leave its last line without an end. What one says that fails is no answer."""
+        ended = _say_exit_code(process)
+        if process.returncode == 0 and self._unread.strip():
+            self._unread += b"\n"
+            return
+        wrote = f" after it wrote {_excerpt(self._unread.decode('utf-8', 'replace'))!r}" if self._unread.strip() else ""
+        raise ProviderCallError(f"{self.name} has ended{ended}{wrote}")
 
 
 def _say_exit_code(process: subprocess.Popen[bytes]) -> str:
@@ -236,21 +250,52 @@ def run_program(
     running = set() if running is None else running
     running.add(process)
     try:
-        written, complained = process.communicate(timeout=timeout_seconds)
-    except BaseException as error:
-        end_program(process)
-        process.communicate()
-        if isinstance(error, subprocess.TimeoutExpired):
-            raise ProviderCallError(f"{name} took more than {timeout_seconds:g} s", kind="timeout") from error
-        raise
+        written, complained = _read_to_end(process, name, timeout_seconds)
     finally:
         running.discard(process)
     if process.returncode:
-        words = _excerpt(complained.decode("utf-8", "replace").strip()[-_LONGEST_READ:])
+        # Of a traceback the last line says what went wrong.
+        words = redact_text(complained.decode("utf-8", "replace").strip()[-_LONGEST_READ:])[-_LONGEST_EXCERPT:]
         raise ProviderCallError(
             f"{name} has ended with exit code {process.returncode}" + (f": {words}" if words else "")
         )
     return written.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _read_to_end(process: subprocess.Popen[bytes], name: str, timeout_seconds: float) -> tuple[bytes, bytes]:
+    """What it writes on both streams until it has closed them and ended; of a complaint the end."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    written, complained = bytearray(), bytearray()
+    deadline = time.monotonic() + timeout_seconds
+    try:
+        with selectors.DefaultSelector() as streams:
+            streams.register(process.stdout, selectors.EVENT_READ, written)
+            streams.register(process.stderr, selectors.EVENT_READ, complained)
+            while streams.get_map():
+                ready = streams.select(max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise subprocess.TimeoutExpired(name, timeout_seconds)
+                for key, _ in ready:
+                    piece = os.read(key.fd, 65_536)
+                    key.data.extend(piece)
+                    if not piece:
+                        streams.unregister(key.fileobj)
+                if len(written) > _LONGEST_LINE:
+                    raise ProviderCallError(f"{name} wrote more than {_LONGEST_LINE:,} bytes", retryable=False)
+                if len(complained) > 2 * _LONGEST_READ:
+                    del complained[:-_LONGEST_READ]
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except BaseException as error:
+        end_program(process)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise ProviderCallError(f"{name} took more than {timeout_seconds:g} s", kind="timeout") from error
+        raise
+    finally:
+        process.stdout.close()
+        process.stderr.close()
+    return bytes(written), bytes(complained)
 
 
 def _cannot_start(arguments: Sequence[str], error: OSError) -> ConfigurationError:
@@ -258,4 +303,4 @@ def _cannot_start(arguments: Sequence[str], error: OSError) -> ConfigurationErro
 
 
 def _excerpt(text: str) -> str:
-    return redact_text(text[:_LONGEST_READ])[:200]
+    return redact_text(text[:_LONGEST_READ])[:_LONGEST_EXCERPT]

@@ -101,8 +101,12 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _await(function: Callable[[], object]) -> object:
-    value = function()
-    return await value if isinstance(value, Awaitable) else value
+    try:
+        value = function()
+        return await value if isinstance(value, Awaitable) else value
+    except SystemExit as error:
+        # It would end the event loop, and with it all tools of the run.
+        raise RuntimeError(f"SystemExit: {error}") from error
 
 
 async def _cancel_all() -> None:
