@@ -216,6 +216,7 @@ def test_a_row_is_asked_whatever_jinja_makes_names_for_and_keeps_from_being_show
         ("{% if question %}{{ hint }}{% endif %}", "'hint' is empty"),
         ("{{ question }} {{ hint or answer.absent }}", "asks for an item that a field lacks"),
         ("{{ question }} {{ hint + 1 }}", "cannot be filled from this row: TypeError"),
+        ("{{ question.title }}", r"title is a method: an item of this name is written \['title'\]"),
         ("{question}{% raw %}{% endraw %}", r"Write \{\{ question \}\} to put"),
     ],
 )

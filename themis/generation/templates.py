@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from themis.core.entities import PromptRender, PromptSpec
@@ -346,7 +347,9 @@ class _Jinja(NamedTuple):
         from jinja2 import StrictUndefined, TemplateError, UndefinedError, meta
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-        environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+        environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, keep_trailing_newline=True, finalize=_refuse_method
+        )
         # What a row is asked is the same whenever it is read.
         del environment.filters["random"], environment.globals["lipsum"]
         try:
@@ -384,6 +387,13 @@ class _Jinja(NamedTuple):
 
 class _EmptyError(Exception):
     """An empty value is put into a text."""
+
+
+def _refuse_method(value: object) -> object:
+    """A method of a field has an address for a text, which is another in each process: `{{ d.items }}` of a dict."""
+    if isinstance(value, MethodType | BuiltinMethodType | FunctionType):
+        raise TypeError(f"{value.__name__} is a method: an item of this name is written ['{value.__name__}']")
+    return value
 
 
 def _refuse_empty(value: object) -> object:
