@@ -638,6 +638,23 @@ def test_what_is_read_in_a_roundabout_way_counts(name, tmp_path):
     assert identity(one) == identity(same) != identity(other)
 
 
+def test_of_a_loop_that_fills_a_list_only_what_has_a_part_in_the_list_counts(tmp_path):
+    text = (
+        "KNOWN = []\nWORDS = ('a', '{word}')\n\n\ndef judge(p):\n    KNOWN.append(p)\n    return len(KNOWN)\n\n\n"
+        "for place in range(2):\n    KNOWN.clear()\n    for word in WORDS:\n        if len(word) > {limit}:\n"
+        "            continue\n        longer = word + '{end}'\n        KNOWN.append(longer)\n"
+        "    started = {started}\n    report = [started, KNOWN]\n    for line in report:\n        started += 1\n"
+    )
+
+    def made(**changed: object) -> str:
+        return identity(
+            written(tmp_path, text.format(**{"word": "b", "limit": 1, "end": "!", "started": 1, **changed}))
+        )
+
+    assert made() == made(started=2)
+    assert len({made(), made(word="c"), made(limit=2), made(end="?")}) == 4
+
+
 def test_an_order_counts_if_one_of_two_functions_goes_through_it(tmp_path):
     text = (
         "RULES = {{{}}}\n\n\ndef look(p):\n    return RULES['a']\n\n\ndef walk(p):\n    return list(RULES)\n\n\n"

@@ -9,6 +9,7 @@ once.
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import linecache
 import pathlib
@@ -21,7 +22,7 @@ from functools import cached_property, lru_cache
 from importlib import metadata
 from importlib.util import find_spec
 from types import CodeType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 __all__ = [
     "Function",
@@ -111,8 +112,10 @@ class SourceFile:
 
     def find_variables(self, function: str) -> dict[str, list[ast.stmt]]:
         """The statements that bind variables of a function, by name."""
-        nodes = self._definitions[0].get(function, ())
-        return _bindings(nodes[0].body) if len(nodes) == 1 else {}
+        if function not in self._variables:
+            nodes = self._definitions[0].get(function, ())
+            self._variables[function] = _bindings(nodes[0].body) if len(nodes) == 1 else {}
+        return self._variables[function]
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
@@ -189,6 +192,8 @@ class SourceFile:
 
     def __post_init__(self) -> None:
         self._uses: dict[int, Uses] = {}
+        # Kept, for texts and uses are known by the nodes' addresses.
+        self._variables: dict[str, dict[str, list[ast.stmt]]] = {}
         self._texts: dict[int, str] = {}
 
 
@@ -254,8 +259,8 @@ def _bindings(body: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
     waiting = list(body)
     for node in waiting:
         if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
-            for path in find_uses(node).writes:
-                found.setdefault(path[0], []).append(node)
+            for name in {path[0] for path in find_uses(node).writes}:
+                found.setdefault(name, []).append(_cut_out(node, name))
     while waiting:
         node = waiting.pop(0)
         for name in _names_bound(node):
@@ -263,6 +268,56 @@ def _bindings(body: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
         if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             waiting[:0] = _statements_of(node)
     return found
+
+
+def _cut_out(node: ast.stmt, name: str) -> ast.stmt:
+    """The statement without those below it that have no part in what a variable stands for.
+
+    What a loop of a script does besides filling a list, such as the evaluations that it makes, is not what the list is made of.
+    """
+    parts = list(_parts_of(node, set()))
+    needed, known = {name}, set[str]()
+    while needed != known:
+        known = set(needed)
+        needed |= {read for part, bound, reads in parts if bound & needed or isinstance(part, _JUMPS) for read in reads}
+    kept = {id(part) for part, bound, _ in parts if bound & needed or isinstance(part, _JUMPS)}
+    return _without_others(node, kept)
+
+
+def _parts_of(node: ast.AST, around: set[str]) -> Iterator[tuple[ast.stmt, set[str], set[str]]]:
+    """The simple statements of one that has others below it: what each binds or changes, and what it reads or hangs on."""
+    if _has_statements(node):
+        around = around | {path[0] for path in find_uses(_without_others(node, set())).reads}
+        for statement in _statements_of(node):
+            yield from _parts_of(statement, around)
+    elif isinstance(node, ast.stmt):
+        uses = find_uses(node)
+        bound = {path[0] for path in uses.writes | uses.assigns} | {*_names_bound(node)}
+        bound |= {node.name} if isinstance(node, _DEFINITIONS) else set()
+        yield node, bound, around | {path[0] for path in uses.reads}
+
+
+def _without_others(node: _Node, kept: set[int]) -> _Node:
+    """A copy of a statement in which of the simple ones below it only some are left."""
+    if not _has_statements(node):
+        return node
+    cut = copy.copy(node)
+    for field_name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        below = getattr(node, field_name, None)
+        if isinstance(below, list):
+            left = [_without_others(child, kept) for child in below]
+            setattr(cut, field_name, [child for child in left if id(child) in kept or _has_statements(child)])
+    return cut
+
+
+def _has_statements(node: ast.AST) -> bool:
+    """Whether it is a loop, a condition and the like, with something in it; what is defined is one statement."""
+    return not isinstance(node, _DEFINITIONS) and next(_statements_of(node), None) is not None
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_JUMPS = (ast.Break, ast.Continue)
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 def _names_bound(node: ast.stmt) -> Iterator[str]:
