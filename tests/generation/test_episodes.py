@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -141,6 +142,22 @@ def test_what_was_said_on_the_way_to_an_answer_is_never_scored_as_one(tmp_path, 
     assert report.metadata["caveats"] == [
         f"100 % of answers were cut off by {name}: the mean is too low; raise {option}"
     ]
+
+
+def test_a_tool_is_given_up_when_the_time_of_its_sample_is_over(tmp_path):
+    async def hang() -> str:
+        """Never returns."""
+        await asyncio.sleep(900)
+        return ""
+
+    def model(messages, row):
+        return ModelOutput("", tool_calls=(ToolCall("hang", {}, id=str(len(messages))),))
+
+    report = evaluate(tmp_path, rows(1), model=model, tools=[hang], max_sample_seconds=1.2)
+
+    output = report.generation_results[0].output
+    assert output.finish_reason == "max_sample_seconds"
+    assert output.transcript[-1]["content"].startswith("hang took more than 1.")
 
 
 def test_answers_that_were_cut_off_in_both_ways_are_told_of_in_both(tmp_path):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ from themis.generation.engine import Engine
 
 # How long to wait for tools where no call is under way that could be waited for instead.
 _IDLE_SECONDS = 0.002
+# A tool whose sample has no time left gets this long all the same: most take less.
+_LEAST_SECONDS = 1.0
 
 
 # --- what a play yields -------------------------------------------------------------------------------------------------
@@ -121,7 +124,7 @@ class RunningCall(Protocol):
 class ToolSession(Protocol):
     """The tools of one sample, with their state."""
 
-    def begin(self, call: ToolCall) -> RunningCall: ...
+    def begin(self, call: ToolCall, within: float = math.inf) -> RunningCall: ...
     def state(self) -> object | None: ...
     def close(self) -> None: ...
 
@@ -229,6 +232,11 @@ class Episode:
             if most is not None and spent >= most:
                 return name
         return ""
+
+    def seconds_left(self, limits: EpisodeLimits) -> float:
+        """How long a tool that begins now may take: what is left of the sample's time, and a moment even if nothing is."""
+        most = limits.max_sample_seconds
+        return math.inf if most is None else max(_LEAST_SECONDS, most - self.spent["max_sample_seconds"])
 
     def next_task(self, schemas: list[dict[str, Any]]) -> GenerationTask:
         """What the model is asked next: the conversation so far, of which the prompt is what the user said last."""
@@ -446,7 +454,7 @@ class EpisodeRunner:
     def _do(self, episode: Episode, action: CallTool | LetUserSpeak) -> _Doing:
         began = time.perf_counter()
         if isinstance(action, CallTool):
-            running = episode.tools.begin(action.call)
+            running = episode.tools.begin(action.call, episode.seconds_left(self._limits))
             return _Doing(episode, action, began, running.done, running.is_over)
         spoken = self._threads.submit(action.speak, [*episode.opening, *episode.said])
         return _Doing(episode, action, began, spoken, spoken.done)

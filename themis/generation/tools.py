@@ -273,13 +273,14 @@ class ToolSession:
             wait([running.done], timeout=_POLL_SECONDS)
         return running.done.result()
 
-    def begin(self, call: ToolCall) -> RunningCall:
+    def begin(self, call: ToolCall, within: float = math.inf) -> RunningCall:
         """The same beside whoever asks, who looks now and then whether it is over.
 
         Args:
             call: The model's.
+            within: The most seconds that it may take, if the tool's own limit is larger.
         """
-        running = RunningCall(lambda text: self._add_state(_write_message(call, text, is_error=True)))
+        running = RunningCall(lambda text: self._add_state(_write_message(call, text, is_error=True)), within)
         running.done = self._toolset.runner.start(lambda: self._answer(call, running))
         return running
 
@@ -320,7 +321,7 @@ class ToolSession:
     def _execute(
         self, tools: OpenTools, offer: Offer, arguments: Mapping[str, object], running: RunningCall
     ) -> ToolResult:
-        seconds = tools.timeout_seconds or self._toolset.timeout_seconds
+        seconds = min(tools.timeout_seconds or self._toolset.timeout_seconds, running.within)
         late = f"{offer.name} took more than {seconds:g} s, and nobody waits for it any longer"
         if tools.lock is not None and not tools.lock.acquire(timeout=seconds):
             return _failure(f"{offer.name} was not called: an earlier call that took too long is still going on")
@@ -351,10 +352,12 @@ class RunningCall:
 
     Args:
         fail: The message that the model gets for a text that says what was wrong.
+        within: The most seconds that whoever began it has for it.
     """
 
-    def __init__(self, fail: Callable[[str], Message]) -> None:
+    def __init__(self, fail: Callable[[str], Message], within: float = math.inf) -> None:
         self.done: Future[Message] = Future()
+        self.within = within
         self._fail = fail
         self._until = math.inf
         self._late = ""
