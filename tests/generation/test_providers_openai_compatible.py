@@ -201,10 +201,25 @@ async def test_an_answer_is_not_lost_over_its_usage(server, task, completion, us
     assert output.usage is None
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-async def test_reasoning_is_kept_beside_the_text(server, task, completion, field):
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        *((field, "six times seven") for field in ("reasoning_content", "reasoning", "thinking")),
+        ("reasoning", {"content": "six times seven", "effort": "low"}),
+        ("reasoning_content", [{"type": "text", "text": "six "}, {"type": "text", "text": "times seven"}]),
+        (
+            "reasoning_details",
+            [
+                {"type": "reasoning.summary", "summary": "six "},
+                {"type": "reasoning.text", "text": "times seven", "signature": "x"},
+                {"type": "reasoning.encrypted", "data": "eA=="},
+            ],
+        ),
+    ],
+)
+async def test_reasoning_is_kept_beside_the_text(server, task, completion, field, told):
     answer = completion("42")
-    answer["choices"][0]["message"][field] = "six times seven"
+    answer["choices"][0]["message"][field] = told
     server.says(answer)
 
     output = (await ask(server, task())).output

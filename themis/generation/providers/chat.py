@@ -174,9 +174,27 @@ class Answer(msgspec.Struct):
     refusal: str | None = None
     reasoning_content: object = None
     reasoning: object = None
+    thinking: object = None
     reasoning_details: object = None
     tool_calls: object = None
     images: object = None
+
+    @property
+    def thought(self) -> str:
+        """What the model thought, in whichever field it is told; the details may be all there is, or say the same again."""
+        fields = (self.reasoning_content, self.reasoning, self.thinking, self.reasoning_details)
+        return next(filter(None, map(_read_thought, fields)), "")
+
+
+def _read_thought(told: object) -> str:
+    if isinstance(told, str):
+        return told
+    parts = [told] if isinstance(told, dict) else told if isinstance(told, list) else []
+    fields = ("text", "summary", "content", "thinking")
+    texts = (
+        text for part in parts for text in ([part] if isinstance(part, str) else [_get(part, name) for name in fields])
+    )
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 class Choice(msgspec.Struct):
@@ -214,7 +232,6 @@ def read_completion(answer: Completion, fail: Fail) -> ModelOutput:
     except ProviderCallError as error:
         error.usage = usage
         raise
-    thought = message.reasoning_content or message.reasoning or said.reasoning
     raw: dict[str, object] = {"id": answer.id, "model": answer.model}
     if message.tool_calls and (kept := _keep_provider_data(message)):
         raw[PROVIDER_DATA] = kept
@@ -222,7 +239,7 @@ def read_completion(answer: Completion, fail: Fail) -> ModelOutput:
         text=said.text,
         raw=raw,
         usage=usage,
-        reasoning=(thought if isinstance(thought, str) else read_text(thought)) if thought else None,
+        reasoning=message.thought or read_text(said.reasoning) or None,
         tool_calls=_read_tool_calls(message.tool_calls) if message.tool_calls else (),
         refusal=said.refusal,
         parts=said.parts,
@@ -288,7 +305,7 @@ def _read_parts(content: list[object], images: object) -> Message:
 def _did_something_else(choice: Choice) -> bool:
     """Whether the model itself is why there is no text: it refused, called a tool, thought, or came to its limit."""
     message = choice.message
-    spoke = message.refusal or message.tool_calls or message.reasoning_content or message.reasoning
+    spoke = message.refusal or message.tool_calls or message.thought
     return bool(spoke) or choice.finish_reason == "length"
 
 
