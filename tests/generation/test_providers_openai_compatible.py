@@ -524,6 +524,18 @@ async def test_malformed_json_is_an_invalid_response(server, task, body):
 
 @pytest.mark.parametrize(
     "body",
+    ['data: {"choices": []}\n\ndata: [DONE]\n', ": hello\n\nevent: message\n", '{"text": "a"}\r\n{"text": "b"}\n'],
+)
+async def test_a_stream_is_paid_for_once_and_told_as_what_it_is(server, task, body):
+    server.says(body)
+    error = await failure(server, task())
+
+    assert (error.kind, error.retryable) == ("invalid_response", False)
+    assert "a stream; whole answers are needed, which many give for 'stream': false in the request" in str(error)
+
+
+@pytest.mark.parametrize(
+    "body",
     [
         [],
         "text",

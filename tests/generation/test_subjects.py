@@ -153,6 +153,14 @@ def test_what_a_function_says_of_usage_and_cost_is_counted(tmp_path):
     assert report.metadata["cost"]["token_counts"]["prompt_tokens"] == 6
 
 
+def test_counts_of_tokens_may_be_texts(tmp_path):
+    def told(prompt):
+        return {"text": prompt, "usage": {"prompt_tokens": "12", "completion_tokens": "many"}}
+
+    counts = evaluate(told, tmp_path).metadata["cost"]["token_counts"]
+    assert counts["prompt_tokens"] % 12 == 0 < counts["prompt_tokens"]
+
+
 @pytest.mark.parametrize("cost", ["0.25", Decimal("0.25")])
 def test_a_cost_may_be_a_decimal_or_written_as_a_text(cost, tmp_path):
     report = evaluate(lambda prompt: {"text": prompt.upper(), "cost_usd": cost, "error": None}, tmp_path)

@@ -342,6 +342,8 @@ def make_usage(
 
 def token_count(value: object) -> int | None:
     """A count as servers tell it; None for anything that is none."""
+    if isinstance(value, str) and value.isdecimal():
+        value = float(value)
     return int(value) if isinstance(value, (int, float)) and 0 <= value < 1e15 else None
 
 

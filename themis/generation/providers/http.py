@@ -42,6 +42,8 @@ _KEEP_ALIVE_SECONDS = 15.0
 _FILE_LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=300.0)
 # aiohttp warns when it is given more bytes than this in one piece.
 _LARGEST_PLAIN_BODY = 2**20
+# Events as a server sends them, or an object of JSON a line.
+_STREAMED = re.compile(rb"\s*(?:(?:data|event|id|retry)?:|\{[^\n]*\}\s*\n\s*\{)")
 
 
 class Reply(NamedTuple):
@@ -175,11 +177,15 @@ class HttpProvider(StatelessTaskExecutor):
         """An answer that is there but is not what was expected; gateways send errors that way, with status 200."""
         if refusal := self._refused_in_body(body):
             return refusal
+        # Another call would be paid for, and be answered the same way.
+        is_stream = _STREAMED.match(body if isinstance(body, bytes) else body.encode()) is not None
         reason = str(error) if isinstance(error, msgspec.ValidationError) else "not JSON"
+        if is_stream:
+            reason = "a stream; whole answers are needed, which many give for 'stream': false in the request"
         return self._failure(
             f"did not answer with {expected} ({reason}): {self._excerpt(body)}",
             kind="invalid_response",
-            retryable=True,
+            retryable=not is_stream,
         )
 
     def _silent(self, body: bytes, expected: str) -> ProviderCallError:
