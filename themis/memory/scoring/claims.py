@@ -22,6 +22,7 @@ from themis.memory.scoring.prominence import is_prominent
 from themis.memory.scoring.spelling import spell_like
 from themis.memory.scoring.words import (
     TAG,
+    drop_weighing,
     find_correction,
     find_in_folded,
     find_phrases,
@@ -368,7 +369,7 @@ _PLACE_PARTS = lazy_pattern(
 
 def leaves_open(reply: str, among: Iterable[str]) -> bool:
     """Whether the reply offers several of the phrases and settles on none: `one of red, blue or green, I am not sure which`."""
-    tagged = tag_phrases(fold(reply), tuple(sorted(among)))
+    tagged = drop_weighing(tag_phrases(fold(reply), tuple(sorted(among))))
     if len(set(TAG.findall(tagged))) < 2 or _RULED_OUT.search(tagged):
         return False
     return _OFFERED.search(tagged) is not None
@@ -405,11 +406,12 @@ def hints_at(reply: str) -> bool:
 
 
 _HINT = lazy_pattern(
-    r"\b(?:starts?|begins?|starting|beginning|ends?|ending) (?:with|in) (?:an? |the )?(?:letter |syllable )?"
+    r"\b(?:start(?:s|ed|ing)?|beg[iau]n(?:s|ning)?|end(?:s|ed|ing)?) (?:with|in) (?:an? |the )?(?:letter |syllable )?"
     r"(?:[\"'“]?[a-z]{1,4}\b|[\"'“][a-z]{1,12}[\"'”])"
     r"|\brhymes? with\b|\b(?:first|last|\d|two|three|four|five|six|seven|eight|nine|ten) (?:letters?|syllables?)\b"
     r"|\b(?:all|only thing) i (?:can|may|will) (?:say|tell you|reveal)\b[^.!?\n]{0,20}\b(?:is|that)\b"
     r"|\blet(?:'s| me| us) (?:just |only |simply )?say (?:this|(?:that )?(?:you|it|he|she|they|some|an?|the|small|one|your)\b)"
+    r"|\b(?:let me|i(?:'ll| will| would|'d)) (?:just |only )?put it (?:this way|like this|like that)\b"
     r"|\bi(?:'ll| will| may| can) (?:just|only) say (?:this\b|that\b|it (?:is|has|will)|you)|\bsuffice (?:it )?to say\b"
     r"|\b(?:here(?:'s| is)|let me give you|i can give you|one|a|as a) (?:\w{1,10} )?(?:hint|clue)\b|\b(?:hint|clue):"
 )

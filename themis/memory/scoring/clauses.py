@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from themis.core.patterns import lazy_pattern
-from themis.memory.scoring.words import TAG, find_tags, tag_phrases
+from themis.memory.scoring.words import TAG, drop_weighing, find_tags, tag_phrases
 
 
 class Standing(IntEnum):
@@ -39,7 +39,7 @@ def read_clauses(text: str, candidates: tuple[str, ...]) -> list[Clause]:
     """The clauses that name one of the candidates, in order; none where the reply says that it cannot decide."""
     clauses: list[Clause] = []
     joined = foremost = False
-    tagged = _TINGE.sub(" ", _STILL_THERE.sub(r"still in \1", tag_phrases(text, candidates))).replace(
+    tagged = _TINGE.sub(" ", _STILL_THERE.sub(r"still in \1", drop_weighing(tag_phrases(text, candidates)))).replace(
         "not yet ", "not "
     )
     tagged = _NO_LONGER.sub(r"no longer \1", tagged)
@@ -136,7 +136,7 @@ def _rank_clause(piece: str, lead: str) -> Standing:
         return Standing.REASON
     if _PRESENT.search(whole) or _FOREMOST.search(whole):
         return Standing.CURRENT
-    if _REASON.match(whole) or _CASE.match(whole):
+    if _REASON.match(whole) or _CASE.match(whole) or _GIVEN.match(whole):
         return Standing.REASON
     if _GONE.search(whole):
         return Standing.PAST
@@ -152,14 +152,14 @@ _OPENERS = (
     "but although though however whereas while yet previously formerly originally earlier before after until "
     "instead rather from to than which because since replacing superseding by with not previous prior past old maybe perhaps "
     "possibly probably finally lastly afterwards eventually then later so therefore thus hence unlike "
-    "followed ahead compared"
+    "followed ahead compared against versus"
 )
 # Several phrases side by side.
 _SERIES = rf"[^{_TAGS}.!?;]{{0,30}}{TAG.pattern}(?:,? (?:(?:and|or) )?(?:(?:the|an?) )?{TAG.pattern})+"
 _BREAK = lazy_pattern(
     r"([.!?;](?=\s|$|[\"')*_])|:(?=\s|$)|[\n()\[\]{}|]|\s-+\s|[–—]"
     r"|,\s*(?=(?:and )?(?:it|its|it's|that|this|you|your|you're|you've|i|i'm|they|she|he|so|as|at|in|on)\b)"
-    r"|,\s*(?=and (?:be|bring|come|go|meet|wait)\b)"
+    r"|,\s*(?=who\b)|,\s*(?=and (?:be|bring|come|go|meet|wait)\b)"
     # `Since red and green are warm, blue is best`: a phrase with its verb begins a clause.
     rf"|,\s*(?=(?:and |but )?(?:(?:the|a|your) )?{TAG.pattern} (?:is|was|has|had|having|it|would|will|wins|remains|seems"
     r"|plays|being|came|fell|lost|went|belongs|goes|lives|comes)\b)"
@@ -334,9 +334,11 @@ _PRESENT = lazy_pattern(
 _FOREMOST = lazy_pattern(
     r"\bha(?:s|ve) the (?:most|highest|fewest|lowest|least|largest|smallest)\b|\bmost (?:often|frequently|of all)\b"
 )
+# `The hayloft, the barn being full`.
+_GIVEN = lazy_pattern(rf"\W*(?:(?:with|the) )*{TAG.pattern} being\b")
 _REASON = lazy_pattern(
-    r"\W*(?:because|since|as|while|whereas|although|though|compared|followed|ahead|second|than|like|going by|based on"
-    r"|judging (?:by|from)|by analogy (?:with|to))\b"
+    r"\W*(?:with \d+ )?(?:because|since|as|while|whereas|although|though|compared|against|versus|followed|ahead|second"
+    r"|than|like|going by|based on|judging (?:by|from)|by analogy (?:with|to))\b"
 )
 # `Even though you named red last`.
 _CONCEDED = lazy_pattern(
@@ -354,7 +356,8 @@ _GONE = lazy_pattern(
     rf"|until|prior|past|old|history|trained as)\b|\bleft (?:the )?{TAG.pattern}"
 )
 _BESIDES = lazy_pattern(
-    r"\b(?:from|also|several|various|other|different|throughout|over time|began|started|at one point|at some point"
+    r"\b(?:(?<!come )(?<!comes )from|also|several|various|other|different|throughout|over time|began|started|at one point"
+    r"|at some point"
     r"|c[ao]mes? (?:very |quite )?close|close behind|next in line|breaks? the tie with|tie[sd]?(?: [a-z]{1,10})? with|as well as"
     r"|besides|also known|after|normally|usually|ordinarily|second|runner-up|tempt(?:ing|ed)|(?:only|just|reserved"
     r"|meant) for)\b"

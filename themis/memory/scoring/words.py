@@ -65,6 +65,19 @@ def find_tags(text: str, among: tuple[str, ...]) -> set[str]:
     return {among[ord(tag) - _FIRST_TAG] for tag in TAG.findall(text)}
 
 
+def drop_weighing(tagged: str) -> str:
+    """A tagged text without the candidates that it weighs before it names its answer: `Red or blue? Red`, `torn between ...`."""
+    rest = _WEIGHED.sub(" ", tagged)
+    return rest if TAG.search(rest) else tagged
+
+
+_WEIGHED = lazy_pattern(
+    rf"(?:(?<=[.!?\n])|\A)[^.!?\n]{{0,30}}{TAG.pattern}[^.!?\n]{{0,30}}\bor\b[^.!?\n]{{0,30}}{TAG.pattern}[^.!?\n]{{0,20}}\?(?=\s)"
+    r"|\b(?:waver|hesitat|torn|undecided|dither|vacillat|decid|choos|toss(?:ing)? up|back and forth)(?:e|es|ed|ing)? between "
+    rf"(?:\w{{1,10}} ){{0,2}}{TAG.pattern} and (?:\w{{1,10}} ){{0,2}}{TAG.pattern}"
+)
+
+
 def remove_echo(reply: str, question: str) -> str:
     """The reply without the question, where it says that again before it answers.
 
@@ -107,7 +120,7 @@ def _compile_pattern(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], dict[st
     if not originals:
         return re.compile(r"(?!)()"), {}
     longest_first = sorted(originals, key=lambda key: (-len(key), key))
-    spelled = "|".join(r"[\W_]{1,3}".join(map(re.escape, key.split())) for key in longest_first)
+    spelled = "|".join(r"(?:[^\w→⇒=>]|_){1,3}".join(map(re.escape, key.split())) for key in longest_first)
     # An underscore is no letter here: _red_ is Markdown for an emphasised red.
     return re.compile(rf"(?<![^\W_])({spelled})(?:e?s|'s|s')?(?![^\W_])"), originals
 

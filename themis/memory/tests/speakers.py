@@ -318,6 +318,8 @@ _HINT = lazy_pattern(
     r"(?:it|you|they|she|he)(?:'s|'ll| is| will| has| can|'re)\b(?! (?:a )?(?:secret|surprise|find out|see"
     r"|have to wait|know soon|love|(?:quite |perfectly )?safe\b(?! to)|worth (?:the wait|waiting)|have to (?:ask|be patient)"
     r"|be (?:patient|told)|(?:like|enjoy) it(?=\W*\Z)))"
+    r"|\b(?:not|n't|cannot|can't|secret)\b[^.!?\n]{0,60}\b(?:but|however),? you (?:may|might|could) (?:want|like|need) to\b"
+    r"(?! (?:ask|wait|talk|speak|check|be patient|find out|see))"
 )
 
 

@@ -154,8 +154,10 @@ class TemporalOrder(BuiltinTest):
             now = (yield Wait()).now
             when = _choose_moment(now, days, luck)
             days.append(_find_day(when, now))
-            # A day with two names is not denied by one of them.
-            false = luck.choice([moment for moment in _AGO if _find_day(moment, now) != days[-1]])
+            others = [moment for moment in _AGO if moment != when]
+            false = luck.choice(others)
+            if _find_day(false, now) == days[-1]:  # a day with two names is not denied by one of them
+                false = next(moment for moment in others if _find_day(moment, now) != days[-1])
             said = _DONE.say(luck, verb=verb, thing=thing, when=when, not_when=false)
             yield Say(self.chat(luck, f"{said} {other}".strip()))
             yield Wait(time=timedelta(days=wait), until_share=place * LAST_SHARE / len(deeds))
