@@ -147,3 +147,49 @@ def test_all_of_a_text_is_asked_for_with_a_sample_only(call, store: str | Path):
     said = call("show", "said", "--full", "--storage", str(store))
 
     assert (said.code, "--sample ID" in said.err) == (2, True)
+
+
+def answer_with_a_silent_tool(messages: list[dict[str, object]]) -> dict[str, object]:
+    """Calls a tool, and then says one word that has no end."""
+    if messages[-1]["role"] == "tool":
+        return {"text": "first\n" + "z" * 60_000}
+    return {"text": "", "tool_calls": [{"id": "1", "name": "forget", "arguments": {}}]}
+
+
+def forget() -> None:
+    """Returns nothing."""
+
+
+def test_a_word_without_end_fills_no_more_lines_than_other_texts_and_keeps_its_place(call, tmp_path):
+    rows = [{"id": "q", "question": "?", "answer": "w" * 1_000}]
+    themis.evaluate(
+        rows,
+        model=answer_with_a_silent_tool,
+        prompt="{question}",
+        tools=[forget],
+        run_id="r",
+        storage=tmp_path,
+        progress=False,
+    )
+    shown = call("show", "r", "--sample", "q", "--storage", str(tmp_path)).out
+    whole = call("show", "r", "--sample", "q", "--full", "--storage", str(tmp_path)).out
+
+    assert len(shown) < 6_000
+    assert "more lines (--full shows them)" in shown
+    assert "z" * 60_000 in whole
+    assert f"\nexpected\n  {'w' * 1_000}" in shown
+
+
+def test_a_tool_that_returned_nothing_says_so(call, tmp_path):
+    rows = [{"id": "q", "question": "?", "answer": "4"}]
+    themis.evaluate(
+        rows,
+        model=answer_with_a_silent_tool,
+        prompt="{question}",
+        tools=[forget],
+        run_id="r",
+        storage=tmp_path,
+        progress=False,
+    )
+
+    assert "-> (nothing)" in call("show", "r", "--sample", "q", "--storage", str(tmp_path)).out

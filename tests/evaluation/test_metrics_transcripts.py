@@ -220,6 +220,15 @@ def test_steps_and_errors_are_counted():
     }
 
 
+def test_an_error_in_parts_is_told_in_words_and_a_long_one_says_that_it_is_cut():
+    parts = [{"type": "text", "text": "no seat: "}, {"type": "image", "media_type": "image/png"}]
+    said = [{"role": "tool", "name": "book", "content": content, "error": True} for content in (parts, "m" * 900)]
+    [in_parts, cut] = score(ToolErrors(), ModelOutput("5", transcript=tuple(said))).details["errors"]
+
+    assert in_parts == {"tool": "book", "said": "no seat: [image image/png]"}
+    assert cut["said"] == f"{'m' * 199}…"
+
+
 @pytest.mark.parametrize(
     "name", ["final_state", "no_tool_called", "steps", "tool_arguments", "tool_called", "tool_errors"]
 )

@@ -439,3 +439,38 @@ def test_few_values_have_a_bar_each_and_many_have_bins():
     many = histogram([n / 100 for n in range(101)])
     assert len(many) == 20
     assert (many[0].label, many[-1].label) == ("0–0.05", "0.95–1")
+
+
+def test_a_reason_that_is_cut_says_so_in_every_file(tmp_path):
+    report = made({"q": None}, {})
+    report.failures[0] = ExperimentFailure("q", "m" * 2_000)
+
+    markdown = export.export_markdown(report, tmp_path / "r.md").read_text()
+    page = export.export_html(report, tmp_path / "r.html").read_text()
+    assert "mm…" in markdown
+    assert "mm…</bdi></td>" in page
+
+
+def test_junit_tells_what_was_expected_behind_a_long_answer_and_as_json(tmp_path):
+    report = made({"q": "z" * 10_000}, {"q": 0.0})
+    report.generation_results[0].task.reference = Reference("answer", {"a": [1, None]})
+    text = ElementTree.parse(export.export_junit(report, tmp_path / "j.xml")).getroot().findtext(".//failure")
+
+    assert text.endswith('z…\nexpected: {"a": [1, null]}')
+
+
+def test_junit_passes_and_fails_nothing_by_a_count_of_which_more_is_not_better(tmp_path):
+    rows = [{"id": "q", "question": "4", "answer": "4"}]
+    report = themis.evaluate(
+        rows,
+        model="fake/perfect",
+        prompt="{question}",
+        metrics=["exact_match", "tool_errors"],
+        storage=tmp_path,
+        progress=False,
+    )
+    root = ElementTree.parse(export.export_junit(report, tmp_path / "j.xml")).getroot()
+    cases = {case.get("classname"): [child.tag for child in case] for case in root.iter("testcase")}
+
+    assert cases == {"ExactMatch": [], "tool_errors": ["skipped"]}
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("2", "0", "1")

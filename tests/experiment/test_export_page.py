@@ -241,3 +241,14 @@ def test_each_attempt_is_shown_with_its_verdict(visit, tmp_path):
     assert "answer 1 ExactMatch 1" in shown
     assert "answer 2\nfailed: " in shown
     assert "answer 3 ExactMatch 0" in shown
+
+
+def test_counts_are_not_coloured_blank_answers_are_named_and_references_are_json(visit, tmp_path):
+    rows = [{"id": "q", "question": "Say nothing", "answer": {"a": [1, None]}}]
+    report = evaluate(rows, tmp_path, model=lambda prompt: " \n", metrics=["exact_match", "steps"])
+    page = visit(report).page
+
+    assert page.locator("#detail dd.good").count() == 0
+    assert page.locator("#detail dd.bad").count() == 1
+    assert page.locator("#list .said").inner_text() == "no text"
+    assert '{"a": [1, null]}' in page.locator("#plain").text_content()

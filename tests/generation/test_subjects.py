@@ -19,6 +19,7 @@ from themis.core.entities import ModelOutput
 from themis.exceptions import ConfigurationError, ProviderError, RunFailedError, ThemisError
 from themis.memory import Agent
 from themis.memory.agents import create_agent
+from themis.storage import ExperimentStorage
 
 ROWS = [{"id": "a", "word": "ab", "answer": "AB"}, {"id": "b", "word": "cd", "answer": "CD"}]
 
@@ -464,6 +465,20 @@ def test_mistakes_in_names_are_told(model, said, tmp_path, monkeypatch):
 
     with pytest.raises(ThemisError, match=said):
         evaluate(model, tmp_path)
+
+
+def test_a_program_that_cannot_be_started_is_told_before_the_first_question(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("app.py").write_text("print('4')\n")
+
+    for command, said in (
+        ("command:./absent", "there is no program './absent'"),
+        ("command:absent-program {prompt}", "there is no program 'absent-program' on the PATH"),
+        ("command:./app.py {prompt}", r"not executable: chmod \+x it, or name what runs it, as in 'python ./app.py'"),
+    ):
+        with pytest.raises(ConfigurationError, match=said):
+            evaluate(command, tmp_path / "store", run_id="never")
+    assert not ExperimentStorage(tmp_path / "store").exists()
 
 
 # --- applications ------------------------------------------------------------------------------------------------------

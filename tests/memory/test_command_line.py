@@ -231,9 +231,10 @@ def test_a_conversation_goes_out_as_a_master_log_and_comes_back(tmp_path, config
     call(tmp_path, "run", "-c", configuration, "-a", "oracle")
     target = tmp_path / "master_log.jsonl"
 
-    call(tmp_path, "log", "export", "small - oracle", "--to", str(target))
+    written = call(tmp_path, "log", "export", "small - oracle", "--to", str(target))
     call(tmp_path, "log", "import", str(target), "--run-id", "copy")
 
+    assert (written.stdout, written.stderr) == ("", f"wrote {target}\n")
     events = [json.loads(line) for line in target.read_text().splitlines()]
     assert {event["type"] for event in events} >= {0, 1, 2, 3, 4, 5, 6, 8}
     assert all(set(event) == {"type", "timestamp", "test_id", "data"} for event in events)

@@ -204,3 +204,13 @@ def test_whoever_has_no_notebook_is_not_made_to_load_one(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(PROJECT)})
 
     assert done.returncode == 0
+
+
+def test_a_word_without_end_does_not_push_the_scores_out_of_a_reports_table(tmp_path):
+    rows = [{"id": "q", "question": "m" * 5_000, "answer": "4"}]
+    shown = themis.evaluate(
+        rows, model="fake/perfect", prompt="{question}", storage=tmp_path, progress=False
+    )._repr_html_()
+
+    [cell] = re.findall(r'<td style="([^"]*)">m+…</td>', shown)
+    assert "overflow-wrap:anywhere" in cell

@@ -312,6 +312,7 @@ def export_log(run_id: str, target: str | None, storage: str) -> None:
         return
     with open(target, "w", encoding="utf-8") as handle:
         handle.writelines(f"{line}\n" for line in lines)
+    click.echo(f"wrote {target}", err=True)
 
 
 @log.command(name="import")

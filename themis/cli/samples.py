@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -96,10 +98,23 @@ class _Page:
             for given in escape_terminal(text).expandtabs(4).splitlines() or [""]
             for line in wrap_text(indent + given, self._width).splitlines() or [""]
         ]
-        if most is not None and not self._full and len(wrapped) > most + 1:
-            left = len(wrapped) - most
-            wrapped = [*wrapped[:most], f"{indent}… {left:,} more lines (--full shows them)"]
+        if most is not None and not self._full:
+            wrapped = self._shorten(wrapped, indent, most)
         self.lines += wrapped
+
+    def _shorten(self, wrapped: list[str], indent: str, most: int) -> list[str]:
+        """So many lines at most, as a terminal counts them: a word that fills several of its lines is several."""
+        rows = [max(math.ceil(len(line) / self._width), 1) for line in wrapped]
+        if sum(rows) <= most + 1:
+            return wrapped
+        kept, room = [], most
+        for line, taken in zip(wrapped, rows, strict=True):
+            if taken > room:
+                kept += [indent + part for part in textwrap.wrap(line.strip(), self._width - len(indent))[:room]]
+                break
+            kept.append(line)
+            room -= taken
+        return [*kept, f"{indent}… {sum(rows) - most:,} more lines (--full shows them)"]
 
     def add_heading(self, text: str, note: str = "") -> None:
         self.lines.append("")
@@ -192,4 +207,8 @@ def _add_call(page: _Page, call: ShownCall, depth: int) -> None:
     if call.result is None:
         page.add("-> no result", depth + 1)
     else:
-        page.add(f"-> {'failed: ' if call.result.is_error else ''}{call.result.text}", depth + 1, _RESULT_LINES)
+        page.add(
+            f"-> {'failed: ' if call.result.is_error else ''}{call.result.text or '(nothing)'}",
+            depth + 1,
+            _RESULT_LINES,
+        )

@@ -65,7 +65,15 @@ def wrap_text(text: str, width: int) -> str:
 
 def _wrap_line(line: str, width: int) -> str:
     indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    # As indents and not as text: before a word that is too long for its line, the textwrap module drops white space.
+    return textwrap.fill(
+        line[len(indent) :],
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def escape_terminal(value: object) -> str:

@@ -176,7 +176,7 @@ def _texts_of(turn: Turn) -> list[str]:
 def _format_call(call: ShownCall) -> str:
     if call.result is None:
         return f"calls {call.written}"
-    return f"calls {call.written}\n-> {'failed: ' if call.result.is_error else ''}{call.result.text}"
+    return f"calls {call.written}\n-> {'failed: ' if call.result.is_error else ''}{call.result.text or '(nothing)'}"
 
 
 def _sum_metrics(attempts: Iterable[GenerationRecord], *names: str) -> float:
@@ -271,7 +271,11 @@ def render_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right
     1
     """
     # A number is read as one, however little room there is.
-    sides = ["right;white-space:nowrap" if place in set(right) else "left" for place in range(len(columns))]
+    # Of a long word without spaces the next column would be out of sight.
+    sides = [
+        "right;white-space:nowrap" if place in set(right) else "left;overflow-wrap:anywhere;min-width:6em"
+        for place in range(len(columns))
+    ]
 
     def line(cells: Sequence[str], tag: str) -> str:
         shown = [cell if isinstance(cell, Raw) else _clean(cell) for cell in cells]

@@ -9,6 +9,7 @@ import os
 import select
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -44,6 +45,22 @@ def parse_command(text: str) -> list[str]:
     if not arguments:
         raise ConfigurationError("a program is named by its command: command:./my-app --option")
     return arguments
+
+
+def refuse_absent_program(arguments: Sequence[str]) -> None:
+    """Finds before the first question that nothing can be started.
+
+    Raises:
+        ConfigurationError: There is no such program, or it may not be run.
+    """
+    if shutil.which(arguments[0]) is not None:
+        return
+    program = redact_text(arguments[0])
+    if Path(arguments[0]).is_file():
+        why = f"{program} is not executable: chmod +x it, or name what runs it, as in 'python {program}'"
+    else:
+        why = f"there is no program {program!r}{'' if '/' in program else ' on the PATH'}"
+    raise ConfigurationError(f"the command cannot be started: {redact_text(shlex.join(arguments))}: {why}")
 
 
 class JsonProcess:

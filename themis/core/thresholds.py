@@ -223,6 +223,8 @@ class MetricAggregate(Measurement):
         failed_attempts: Those of them that no score holds: the call failed, or the metric did on one of several answers.
         successes: The sum of the samples' scores, where they lie from 0 to 1 and more is better: of scores that are 0 or 1,
             how many samples passed. None of any other measure.
+        higher_is_better: What the metric says of its scores: False of a time or a distance, None of what is neither good nor
+            bad. No surface calls such scores passed.
         details: What explains an aggregation: the confusion matrix, the bins of a reliability diagram.
 
     >>> from themis.core.entities import MetricScore
@@ -250,6 +252,7 @@ class MetricAggregate(Measurement):
     attempts: int = 0
     failed_attempts: int = 0
     successes: float | None = None
+    higher_is_better: bool | None = True
     details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod

@@ -424,10 +424,12 @@ def _aggregate(
     attempts = [attempt for record, _ in pairs for attempt in record.attempts or [record]]
     aggregates: dict[str, MetricAggregate] = {}
     ranges, named = score_ranges(pipeline), aggregations(pipeline)
+    directions = {metric.name: getattr(metric, "higher_is_better", True) for metric in pipeline.metrics}
     for name in pipeline.metric_names:
         scores = [[score for score in judged.scores if score.metric_name == name] for _, judged in pairs]
         values = [of_sample[name] for of_sample in means if name in of_sample]
         aggregates[name] = found = MetricAggregate.from_values(name, values, score_range=ranges.get(name))
+        found.higher_is_better = directions.get(name, True)
         found.per_sample = [score for of_sample in scores for score in of_sample]
         found.failed = len(pairs) - len(values)
         found.unparsed = sum(

@@ -294,7 +294,8 @@ def metric_aggregates(
             found.attempts, found.failed_attempts = found.count + found.failed, found.failed
             found.ci = _interval_of_shares(column.values, clusters)
             found.ci_method = "beta" if found.ci is not None and found.ci_method != "mid-p" else found.ci_method
-        if directions.get(name, True) and column.values and min(column.values) >= 0 and max(column.values) <= 1:
+        found.higher_is_better = directions.get(name, True)
+        if found.higher_is_better and column.values and min(column.values) >= 0 and max(column.values) <= 1:
             found.successes = math.fsum(column.values)
         if name in named:
             put_aggregation(found, named[name], observations(reader, evaluation, name, within))

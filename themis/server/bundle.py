@@ -107,7 +107,7 @@ def _write_run(reader: RunReader, store: ExperimentStorage, folder: Path, pages:
             continue  # not asked yet
         before = ids[number - 1] if number else None
         after = ids[number + 1] if number + 1 < len(ids) else None
-        _write(folder / links.sample(run.run_id, item_id), pages.render_sample(run, sample, before, after))
+        _write(folder / links.sample(run.run_id, item_id), pages.render_sample(reader, sample, before, after))
         for part in list_attached(sample):
             _write_attachment(reader, folder / links.attachment(run.run_id, item_id, part), part)
     return len(ids)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Annotated, Protocol
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -38,6 +38,7 @@ from themis.server.views import (
     NotFound,
     comparison_view,
     histogram_bars,
+    list_measures,
     parse_sort,
     pictures,
     run_progress,
@@ -45,7 +46,7 @@ from themis.server.views import (
     runs_view,
     sample_view,
 )
-from themis.storage import ExperimentStorage, RunMetadata
+from themis.storage import ExperimentStorage
 from themis.storage.queries import RunReader
 from themis.storage.search import (
     OUTCOMES,
@@ -128,6 +129,7 @@ class Pages:
             performance_facts=lambda found: performance_facts(found).items(),
             pretty=pretty,
             beginning=beginning,
+            tone=tone,
             shorten_data=shorten_data,
             written_call=lambda call: ShownCall(call.name, call.arguments, call.invalid).written,
             is_web_address=lambda text: text.startswith(("https://", "http://")),
@@ -171,6 +173,7 @@ class Pages:
         return self.render(
             "run.html",
             view=view,
+            measures=list_measures(reader),
             tests=gantt_view(reader) if is_memory else None,
             chat=chat_view(reader, after=after, test_id=test or None) if is_memory else None,
             chosen={**chosen, "metric": view.wanted.metric or ""},
@@ -181,11 +184,11 @@ class Pages:
             test=test,
         )
 
-    def render_sample(self, run: RunMetadata, sample: JSONObject, before: str | None, after: str | None) -> str:
+    def render_sample(self, reader: RunReader, sample: JSONObject, before: str | None, after: str | None) -> str:
         """The page of one sample.
 
         Args:
-            run: That it belongs to.
+            reader: Of the run that it belongs to.
             sample: As `sample_view` tells it.
             before: The sample before it in the dataset, if there is one.
             after: The one after it.
@@ -193,7 +196,8 @@ class Pages:
         attempts = [{**one, "turns": list_turns(messages_of_attempt(one))} for one in sample["attempts"]]
         return self.render(
             "sample.html",
-            run=run,
+            run=reader.metadata,
+            measures=list_measures(reader),
             sample={**sample, "attempts": attempts},
             asked=list_turns(messages_before(sample)),
             has_several=len(attempts) > 1,
@@ -243,6 +247,13 @@ def beginning(text: str | None, characters: int = _SHOWN_CHARACTERS) -> str:
     if text is None or len(text) <= characters:
         return text or ""
     return f"{text[:characters]}…"
+
+
+def tone(value: float | None, metric: str, measures: Container[str]) -> str:
+    """How a score is coloured; not at all where it is no share of what is good."""
+    if value is None:
+        return "failed"
+    return "" if metric in measures or not 0 <= value <= 1 else "good" if value >= 0.5 else "bad"
 
 
 # --- routes ------------------------------------------------------------------------------------------------------------
@@ -361,7 +372,7 @@ def sample_page(state: State, pages: Rendering, run_id: str, item: str) -> Respo
     reader = state.reader(run_id)
     sample = sample_view(reader, item, state.redactor)
     before, after = neighbours(reader, sample["position"])
-    return HTMLResponse(pages.render_sample(reader.metadata, sample, before, after), headers=_PRIVATE)
+    return HTMLResponse(pages.render_sample(reader, sample, before, after), headers=_PRIVATE)
 
 
 @router.get("/runs/{run_id}/text")

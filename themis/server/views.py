@@ -46,6 +46,7 @@ from themis.storage.search import (
     why_failed,
 )
 
+# Pages read one character more, so that they can tell what they cut.
 _PREVIEW_CHARACTERS = 280
 _RUNS_SHOWN = 50
 SAMPLES_SHOWN = 50
@@ -398,7 +399,7 @@ def run_view(reader: RunReader, wanted: SampleFilter, *, offset: int = 0, limit:
         run=run,
         line=line,
         scores=scores,
-        samples=find_samples(reader, wanted, limit=limit, offset=offset, characters=_PREVIEW_CHARACTERS),
+        samples=find_samples(reader, wanted, limit=limit, offset=offset, characters=_PREVIEW_CHARACTERS + 1),
         wanted=wanted,
         metrics=metrics,
         offset=offset,
@@ -413,6 +414,13 @@ def pictures(reader: RunReader) -> list[tuple[str, Markup]]:
     details = metric_details(reader)
     found = distinct_details(details.items()) if details else {}
     return [picture for details in found.values() for picture in figures(details)]
+
+
+def list_measures(reader: RunReader) -> frozenset[str]:
+    """The metrics of a run of which more is not better: counts, times and distances."""
+    if reader.evaluation is None:
+        return frozenset()
+    return frozenset(reader.evaluation_config(reader.evaluation).get("higher_is_better", {}))
 
 
 def run_progress(reader: RunReader) -> tuple[JSONObject, list[ScoreBar]]:

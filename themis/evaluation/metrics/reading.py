@@ -6,7 +6,9 @@ import importlib.util
 from abc import abstractmethod
 from collections.abc import Sequence
 
+from themis.core.codec import format_value
 from themis.core.entities import MetricScore
+from themis.core.markup import truncate
 from themis.exceptions import DependencyError, MetricError
 from themis.interfaces import Metric, Row
 
@@ -42,6 +44,9 @@ def zero(name: str, prediction: object, expected: str = "text") -> MetricScore:
     return MetricScore(name, 0.0, {"reason": f"expected {expected}, got {given}"})
 
 
+_KINDS = {dict: "an object of several fields", list: "a list in a list", type(None): "missing"}
+
+
 def reference_texts(name: str, references: Sequence[object]) -> list[str]:
     """The references as texts; a row without one, or with one that is not text, cannot be scored."""
     texts = [text_or_none(reference) for reference in references]
@@ -50,7 +55,8 @@ def reference_texts(name: str, references: Sequence[object]) -> list[str]:
     if None in texts:
         wrong = references[texts.index(None)]
         raise MetricError(
-            f"{name} compares with text or numbers, but a reference is {type(wrong).__name__}: {wrong!r:.80}"
+            f"{name} compares with text or numbers, but a reference is {_KINDS.get(type(wrong), 'something else')}: "
+            f"{truncate(format_value(wrong), 80)}"
         )
     return [text for text in texts if text is not None]
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from themis.core.entities import MetricScore, ModelOutput, ToolCall
+from themis.core.markup import truncate
+from themis.core.messages import describe_content
 from themis.core.registry import nearest
 from themis.evaluation.metrics.structured import canonical_text, find_missing
 from themis.evaluation.parts import conversation_of, find_calls
@@ -370,6 +372,9 @@ class ToolErrors(_OfTranscript):
     def compute(self, *, prediction: object, references: Sequence[object], metadata: Row | None = None) -> MetricScore:
         results = [message for message in conversation_of(self._output(metadata)) if message.get("role") == "tool"]
         failed = [message for message in results if message.get("error")]
-        said = [{"tool": message.get("name"), "said": str(message.get("content"))[:200]} for message in failed]
+        said = [
+            {"tool": message.get("name"), "said": truncate(describe_content(message.get("content")), 200)}
+            for message in failed
+        ]
         details = {"results": len(results), **({"errors": said[:_SHOWN_CALLS]} if said else {})}
         return MetricScore(self.name, float(len(failed)), details)

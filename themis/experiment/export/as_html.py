@@ -25,7 +25,7 @@ from themis.core.codec import format_value, json_bytes, to_plain
 from themis.core.continuations import list_scored
 from themis.core.entities import ExperimentReport, GenerationRecord, MetricAggregate, mean_scores
 from themis.core.files import atomic_write
-from themis.core.markup import escape_control
+from themis.core.markup import escape_control, truncate
 from themis.core.redaction import redact
 from themis.core.transcripts import (
     ShownPart,
@@ -116,6 +116,7 @@ def _page(
     metrics = report.evaluation_report.metrics
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["escape_control"] = lambda value: escape_control(str(value))
+    environment.filters["in_words"] = format_value
     text = environment.from_string(_asset("page.html")).render(
         title=title,
         run_id=report_run_id(report, run_id),
@@ -141,6 +142,7 @@ def _page(
         failed=count_failed(report),
         first=list(islice(join_samples(report), sample_limit)),
         metric_names=list(metrics),
+        coloured=[name for name, metric in metrics.items() if metric.higher_is_better and 0 <= metric.mean <= 1],
         columns=[(name, f"m{n}") for n, name in enumerate(metrics)],
         cut=_truncate,
         kept=len(report.generation_results),
@@ -211,7 +213,7 @@ def _reasons(report: ExperimentReport) -> list[tuple[str, int]]:
     for failure in all_failures(report):
         # Messages often name the sample; without its name they are the same reason.
         message = failure.message.replace(repr(failure.sample_id), "'…'")
-        reason = escape_control(message[:_LONGEST_REASON])
+        reason = escape_control(truncate(message, _LONGEST_REASON))
         counted[reason if reason in counted or len(counted) < _DISTINCT_REASONS else "other reasons"] += 1
     return counted.most_common(_MOST_REASONS)
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from themis.core.codec import format_value
 from themis.core.entities import ExperimentReport
 from themis.core.files import atomic_write
-from themis.experiment.export.samples import join_samples, report_run_id
+from themis.core.markup import truncate
+from themis.experiment.export.samples import Sample, join_samples, report_run_id
 
 # XML has no way to write these characters, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -21,7 +23,7 @@ _LONGEST_TEXT = 2_000
 
 @dataclass(frozen=True)
 class _Case:
-    """`outcome` is passed, failure (the model's) or error (the world's)."""
+    """`outcome` is passed, failure (the model's), error (the world's) or skipped (nothing to pass)."""
 
     metric: str
     sample_id: str
@@ -49,7 +51,8 @@ def export_junit(
     name = _attribute(report_run_id(report, run_id))
     # Readers want the counts first, so the samples are gone through twice.
     counted = Counter(case.outcome for case in _cases(report, pass_at))
-    counts = f'tests="{counted.total()}" failures="{counted["failure"]}" errors="{counted["error"]}"'
+    skipped = f' skipped="{counted["skipped"]}"' if counted["skipped"] else ""
+    counts = f'tests="{counted.total()}" failures="{counted["failure"]}" errors="{counted["error"]}"{skipped}'
     with atomic_write(path) as file:
         file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n')
         file.write(f"<testsuites {counts}>\n<testsuite name={name} {counts}>\n".encode())
@@ -72,18 +75,31 @@ def _cases(report: ExperimentReport, pass_at: float) -> Iterator[_Case]:
                 # A metric need not judge every sample: those of memory tests judge their own kind.
                 if reasons:
                     yield _Case(metric, sample_id, "error", reasons)
+            elif not report.evaluation_report.metrics[metric].higher_is_better:
+                why = "of a count, a time or a distance more is not better"
+                yield _Case(metric, sample_id, "skipped", f"{scores[metric]:g}: {why}, so no score passes")
             elif scores[metric] < pass_at:
-                answer = f"answer: {sample.output}\nexpected: {sample.reference}"
-                yield _Case(metric, sample_id, "failure", f"{scores[metric]:g} is below {pass_at:g}", answer)
+                yield _Case(
+                    metric, sample_id, "failure", f"{scores[metric]:g} is below {pass_at:g}", _tell_answer(sample)
+                )
             else:
                 yield _Case(metric, sample_id, "passed")
+
+
+def _tell_answer(sample: Sample) -> str:
+    """What was said and expected. Each has room: behind a long answer nobody would see what was expected."""
+    expected = "" if sample.reference is None else format_value(sample.reference)
+    return (
+        f"answer: {truncate(sample.shown_output or '', _LONGEST_TEXT)}\nexpected: {truncate(expected, _LONGEST_TEXT)}"
+    )
 
 
 def _element(case: _Case) -> str:
     opening = f"<testcase classname={_attribute(case.metric)} name={_attribute(case.sample_id)}"
     if case.outcome == "passed":
         return f"{opening}/>\n"
-    reason = f"<{case.outcome} message={_attribute(case.message)}>{escape(_legal(case.text))}</{case.outcome}>"
+    message = _attribute(truncate(case.message, _LONGEST_TEXT))
+    reason = f"<{case.outcome} message={message}>{escape(_legal(case.text))}</{case.outcome}>"
     return f"{opening}>{reason}</testcase>\n"
 
 
@@ -92,4 +108,4 @@ def _attribute(text: str) -> str:
 
 
 def _legal(text: str) -> str:
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text[:_LONGEST_TEXT])
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

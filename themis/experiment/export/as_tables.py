@@ -13,7 +13,7 @@ from pathlib import Path
 from themis.core.codec import format_value
 from themis.core.entities import ExperimentReport
 from themis.core.files import atomic_write
-from themis.core.markup import Raw, escape_latex, escape_markdown, format_table
+from themis.core.markup import Raw, escape_latex, escape_markdown, format_table, truncate
 from themis.core.registry import import_extra
 from themis.core.transcripts import shorten_data
 from themis.experiment.export.samples import (
@@ -259,7 +259,7 @@ def export_markdown(
     if failed:
         lines += ["", "## Failures", ""]
         for failure in islice(all_failures(report), _SHOWN_FAILURES):
-            message = escape_markdown(failure.message[:_LONGEST_FAILURE])
+            message = escape_markdown(truncate(failure.message, _LONGEST_FAILURE))
             lines.append(f"- {escape_markdown(str(failure.sample_id))}: {message}")
         if failed > _SHOWN_FAILURES:
             lines.append(f"- … {failed} samples in all")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelOutput
-from themis.core.processes import JsonProcess, end_program, parse_command, run_program
+from themis.core.processes import JsonProcess, end_program, parse_command, refuse_absent_program, run_program
 from themis.exceptions import ConfigurationError, ProviderCallError
 from themis.generation.providers.chat import request_body
 from themis.generation.providers.functions import describe_question, hide_expected, read_answer, refuse_error
@@ -220,6 +220,8 @@ class ProgramApplication(StatelessTaskExecutor):
         self._filled = _Shape(_compile_shape(self._arguments)) if _NAMES_QUESTION.search(model_identifier) else None
         if self._filled is not None:
             self._filled.refuse_unasked("the command")
+        if not _NAMES_QUESTION.search(self._arguments[0]):
+            refuse_absent_program(self._arguments)
         # A program may have such words of its own (`awk '{print}'`): only the row tells whether a field is meant.
         self._bare = [] if self._filled else [word[1:-1] for word in self._arguments if _BARE_FIELD.fullmatch(word)]
         self._timeout_seconds = timeout_seconds

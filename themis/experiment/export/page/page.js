@@ -5,6 +5,7 @@
   const SPARE = 6;
   const byId = (id) => document.getElementById(id);
   const metrics = JSON.parse(byId("metrics").textContent);
+  const coloured = new Set(JSON.parse(byId("metrics").dataset.coloured));
   const samples = JSON.parse(byId("samples").textContent);
   const list = byId("list"), tall = byId("tall"), detail = byId("detail"), search = byId("search");
   let shown = samples.map((_, place) => place);
@@ -29,7 +30,8 @@
   };
 
   const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(3));
-  const colour = (value) => (value >= 1 ? "good" : value <= 0 ? "bad" : "middle");
+  // Of a count, a time or a distance more is not good.
+  const colour = (metric, value) => (!coloured.has(metric) ? "" : value >= 1 ? "good" : value <= 0 ? "bad" : "middle");
 
   // --- which samples ------------------------------------------------------------------------------------------------
 
@@ -99,12 +101,13 @@
     made.style.top = n * ROW + "px";
     made.append(element("bdi", sample.id.slice(0, 80)));
     const said = sample.output === null ? sample.failures[0] || "" : sample.output;
-    made.append(element("bdi", said.slice(0, 160).replace(/\s+/g, " "), sample.failures.length ? "said bad" : "said"));
+    const line = said.slice(0, 160).replace(/\s+/g, " ").trim() || (said.length > 160 ? "…" : "no text");
+    made.append(element("bdi", line, sample.failures.length ? "said bad" : "said"));
     const scores = element("span", undefined, "scores");
     metrics.slice(0, 3).forEach((metric) => {
       const value = sample.scores[metric];
       if (value === undefined) return;
-      const scored = element("span", number(value), colour(value));
+      const scored = element("span", number(value), colour(metric, value));
       scored.title = metric;
       scores.append(scored);
     });
@@ -153,6 +156,7 @@
     made.append(element("p", !call.result ? "no result" : call.result.error ? "failed" : "returned",
       call.result && call.result.error ? "note bad" : "note"));
     if (call.result) made.append(...call.result.parts.map(shownPart));
+    if (call.result && !call.result.parts.length) made.append(element("p", "nothing", "note"));
     return made;
   };
 
@@ -172,7 +176,7 @@
       attempt.verdicts.forEach((verdict) => {
         const shown = verdict.value === null ? "failed" : number(verdict.value);
         const why = verdict.outcome === "unparsed" ? " unreadable" : "";
-        const chip = element("span", verdict.metric + " " + shown + why, verdict.value === null ? "bad" : colour(verdict.value));
+        const chip = element("span", verdict.metric + " " + shown + why, verdict.value === null ? "bad" : colour(verdict.metric, verdict.value));
         if (verdict.reason) chip.title = verdict.reason;
         head.append(" ", chip);
       });
@@ -201,7 +205,7 @@
     if (scored.length) {
       const scores = element("dl");
       scored.forEach((metric) => scores.append(
-        element("dt", metric), element("dd", number(sample.scores[metric]), colour(sample.scores[metric]))));
+        element("dt", metric), element("dd", number(sample.scores[metric]), colour(metric, sample.scores[metric]))));
       parts.push(element("h3", "scores"), scores);
     }
     part("expected", sample.reference);
