@@ -404,14 +404,20 @@ def test_a_bounded_agent_is_held_to_the_budget(here, capsys, costs, spent):
         f"command:{sys.executable} echo.py {costs}",
         "--storage",
         "s",
+        "--run-id",
+        "r",
         "--json",
     )
 
-    code = call(*words, "--option", "most_cost_usd=0.04", "--budget-usd", "0.21" if costs == "silent" else "0.13")
+    turns = []
+    for _ in range(2):  # a resumed run has spent it, too
+        code = call(*words, "--option", "most_cost_usd=0.04", "--budget-usd", "0.21" if costs == "silent" else "0.13")
 
-    assert code == 130
-    said = capsys.readouterr().err
-    assert f"(${spent:.4f} spent)" in said, said
+        assert code == 130
+        said = capsys.readouterr().err
+        assert f"(${spent:.4f} spent)" in said, said
+        turns.append(ExperimentStorage("s").get_run("r").calls)
+    assert turns[0] == turns[1]
 
 
 @pytest.mark.fault(

@@ -377,6 +377,25 @@ def test_a_failed_call_that_says_what_it_cost_is_paid_from_the_budget(tmp_path):
     assert "budget" in report.metadata["stopped"]
 
 
+@pytest.mark.parametrize("tells", [True, False], ids=["only a failed call tells no cost", "no call does"])
+def test_what_answers_without_a_price_may_have_cost_counts_in_the_budget_of_a_resumed_run(tmp_path, tells):
+    calls = []
+
+    def app(prompt):
+        calls.append(prompt)
+        if prompt == "no":
+            raise ValueError("not this one")
+        return {"text": prompt.upper(), **({"cost_usd": 1.0} if tells else {})}
+
+    rows = [{"id": str(n), "word": "no" if n == 1 else "ab", "answer": "AB"} for n in range(20)]
+    for _ in range(3):
+        report = evaluate(app, tmp_path, rows=rows, budget_usd=5.0, workers=1, run_id="r",
+                          provider_options={"most_cost_usd": 1.0})  # fmt: skip
+        assert "($5.0000 spent)" in report.metadata["stopped"]
+
+    assert len([call for call in calls if call == "ab"]) <= 5
+
+
 def test_a_call_that_took_too_long_is_taken_to_have_cost_what_it_may(tmp_path):
     calls = []
 

@@ -85,6 +85,11 @@ class Driver(ABC):
         """What its items will be scored by."""
         return []
 
+    @property
+    def most_cost_usd(self) -> float | None:
+        """The most that an answer may cost of whoever has no price and says itself what one did."""
+        return None
+
     def check(self) -> None:
         """Finds what is wrong with the machine or the inputs before there is a run."""
         return
@@ -291,7 +296,7 @@ class OpenRun:
         # Archived versions of this run whose answers may be used.
         self.reusable = list(reusable)
         stored = storage.get_run(self.run_id)
-        spent_usd = (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0)
+        spent_usd = stored.count_spent_usd(driver.most_cost_usd)
         self.budget = Budget(driver.specification.budget_usd, spent_usd, within)
         self.redactor = Redactor()
         self.is_resumed = False
