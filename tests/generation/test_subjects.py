@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import sys
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -941,6 +942,21 @@ def test_a_function_is_an_agent_of_a_memory_run(tmp_path, monkeypatch):
 
     assert agent.reply("hello", turn=1, now=None).text == "hello"
     agent.close()
+
+
+@pytest.mark.parametrize("name", ["python:app.py:answer", "retrieval(python:app.py:answer)"])
+def test_what_a_function_says_it_cost_is_paid_by_a_memory_run_too(tmp_path, monkeypatch, name):
+    (tmp_path / "app.py").write_text("def answer(messages):\n    return {'text': 'Noted.', 'cost_usd': 0.25}\n")
+    monkeypatch.chdir(tmp_path)
+
+    unbounded = create_agent(name)
+    agent = create_agent(name, options={"most_cost_usd": 0.5})
+
+    assert "most_cost_usd" in unbounded.how_to_bound_cost
+    assert (unbounded.most_cost_usd("hello"), agent.most_cost_usd("hello")) == (None, 0.5)
+    assert agent.reply("hello", turn=1, now=datetime(2024, 1, 1, tzinfo=UTC)).cost_usd == 0.25
+    for one in (unbounded, agent):
+        one.close()
 
 
 def test_an_output_object_passes_as_it_is(tmp_path):
