@@ -20,8 +20,12 @@ from typing import Any
 
 import pytest
 
+import themis
 from themis.cli import main
 from themis.config.specification import load_specification
+from themis.evaluation.aggregations import register_aggregation
+from themis.exceptions import RunInterrupted
+from themis.runs.observers import Observer
 from themis.runs.prices import Budget
 from themis.runs.resuming import how_to_repeat, how_to_resume
 from themis.storage import ExperimentStorage
@@ -232,6 +236,36 @@ def test_a_second_signal_does_not_wait_for_what_hangs(here, slow, kind, fault):
     assert "Traceback" not in said
     assert status_in("s", kind.run_id) == fault.status
     assert printed_command(said).startswith("themis resume")
+
+
+class Impatient(Observer):
+    """Presses Ctrl-C again when the run is over, as its status has been stored."""
+
+    def on_end(self, status, report):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_one_more_signal_while_the_report_is_made_hides_neither_the_status_nor_how_to_go_on(here):
+    presses = [signal.SIGINT]
+
+    def press(sums):
+        if presses:
+            os.kill(os.getpid(), presses.pop())
+        return sums[:, 0]
+
+    def pressed(prediction, reference):
+        return 1.0, {"statistics": [1.0]}
+
+    register_aggregation("pressed", press)
+    pressed = themis.metric(aggregation="pressed")(pressed)
+    asked = {"model": lambda prompt: "4", "prompt": "{q}", "storage": here / "s", "progress": False}
+
+    with pytest.raises(RunInterrupted, match=r"run late interrupted; everything finished is saved\. To go on"):
+        themis.evaluate([{"id": "1", "q": "2+2?", "answer": "4"}], metrics=[pressed], run_id="late", **asked)
+    assert status_in("s", "late") == "interrupted"
+    with pytest.raises(RunInterrupted, match="To go on"):
+        themis.evaluate([{"id": "1", "q": "2+2?", "answer": "4"}], run_id="done", observers=[Impatient()], **asked)
+    assert status_in("s", "done") == "completed"
 
 
 @pytest.mark.fault(
