@@ -20,8 +20,12 @@ from typing import Any
 
 import pytest
 
+import themis
 from themis.cli import main
 from themis.config.specification import load_specification
+from themis.evaluation.aggregations import register_aggregation
+from themis.exceptions import RunInterrupted
+from themis.runs.observers import Observer
 from themis.runs.prices import Budget
 from themis.runs.resuming import how_to_repeat, how_to_resume
 from themis.storage import ExperimentStorage
@@ -234,6 +238,36 @@ def test_a_second_signal_does_not_wait_for_what_hangs(here, slow, kind, fault):
     assert printed_command(said).startswith("themis resume")
 
 
+class Impatient(Observer):
+    """Presses Ctrl-C again when the run is over, as its status has been stored."""
+
+    def on_end(self, status, report):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_one_more_signal_while_the_report_is_made_hides_neither_the_status_nor_how_to_go_on(here):
+    presses = [signal.SIGINT]
+
+    def press(sums):
+        if presses:
+            os.kill(os.getpid(), presses.pop())
+        return sums[:, 0]
+
+    def pressed(prediction, reference):
+        return 1.0, {"statistics": [1.0]}
+
+    register_aggregation("pressed", press)
+    pressed = themis.metric(aggregation="pressed")(pressed)
+    asked = {"model": lambda prompt: "4", "prompt": "{q}", "storage": here / "s", "progress": False}
+
+    with pytest.raises(RunInterrupted, match=r"run late interrupted; everything finished is saved\. To go on"):
+        themis.evaluate([{"id": "1", "q": "2+2?", "answer": "4"}], metrics=[pressed], run_id="late", **asked)
+    assert status_in("s", "late") == "interrupted"
+    with pytest.raises(RunInterrupted, match="To go on"):
+        themis.evaluate([{"id": "1", "q": "2+2?", "answer": "4"}], run_id="done", observers=[Impatient()], **asked)
+    assert status_in("s", "done") == "completed"
+
+
 @pytest.mark.fault(
     area="Stopping and resuming",
     wrong="SIGTERM while a sweep runs in several processes",
@@ -404,14 +438,20 @@ def test_a_bounded_agent_is_held_to_the_budget(here, capsys, costs, spent):
         f"command:{sys.executable} echo.py {costs}",
         "--storage",
         "s",
+        "--run-id",
+        "r",
         "--json",
     )
 
-    code = call(*words, "--option", "most_cost_usd=0.04", "--budget-usd", "0.21" if costs == "silent" else "0.13")
+    turns = []
+    for _ in range(2):  # a resumed run has spent it, too
+        code = call(*words, "--option", "most_cost_usd=0.04", "--budget-usd", "0.21" if costs == "silent" else "0.13")
 
-    assert code == 130
-    said = capsys.readouterr().err
-    assert f"(${spent:.4f} spent)" in said, said
+        assert code == 130
+        said = capsys.readouterr().err
+        assert f"(${spent:.4f} spent)" in said, said
+        turns.append(ExperimentStorage("s").get_run("r").calls)
+    assert turns[0] == turns[1]
 
 
 @pytest.mark.fault(

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import sys
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -376,6 +377,25 @@ def test_a_failed_call_that_says_what_it_cost_is_paid_from_the_budget(tmp_path):
 
     assert report.metadata["cost"]["total_cost"] == 0.5 * len(calls) == 2.0
     assert "budget" in report.metadata["stopped"]
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["only a failed call tells no cost", "no call does"])
+def test_what_answers_without_a_price_may_have_cost_counts_in_the_budget_of_a_resumed_run(tmp_path, tells):
+    calls = []
+
+    def app(prompt):
+        calls.append(prompt)
+        if prompt == "no":
+            raise ValueError("not this one")
+        return {"text": prompt.upper(), **({"cost_usd": 1.0} if tells else {})}
+
+    rows = [{"id": str(n), "word": "no" if n == 1 else "ab", "answer": "AB"} for n in range(20)]
+    for _ in range(3):
+        report = evaluate(app, tmp_path, rows=rows, budget_usd=5.0, workers=1, run_id="r",
+                          provider_options={"most_cost_usd": 1.0})  # fmt: skip
+        assert "($5.0000 spent)" in report.metadata["stopped"]
+
+    assert len([call for call in calls if call == "ab"]) <= 5
 
 
 def test_a_call_that_took_too_long_is_taken_to_have_cost_what_it_may(tmp_path):
@@ -937,6 +957,21 @@ def test_a_function_is_an_agent_of_a_memory_run(tmp_path, monkeypatch):
 
     assert agent.reply("hello", turn=1, now=None).text == "hello"
     agent.close()
+
+
+@pytest.mark.parametrize("name", ["python:app.py:answer", "retrieval(python:app.py:answer)"])
+def test_what_a_function_says_it_cost_is_paid_by_a_memory_run_too(tmp_path, monkeypatch, name):
+    (tmp_path / "app.py").write_text("def answer(messages):\n    return {'text': 'Noted.', 'cost_usd': 0.25}\n")
+    monkeypatch.chdir(tmp_path)
+
+    unbounded = create_agent(name)
+    agent = create_agent(name, options={"most_cost_usd": 0.5})
+
+    assert "most_cost_usd" in unbounded.how_to_bound_cost
+    assert (unbounded.most_cost_usd("hello"), agent.most_cost_usd("hello")) == (None, 0.5)
+    assert agent.reply("hello", turn=1, now=datetime(2024, 1, 1, tzinfo=UTC)).cost_usd == 0.25
+    for one in (unbounded, agent):
+        one.close()
 
 
 def test_an_output_object_passes_as_it_is(tmp_path):

@@ -6,6 +6,7 @@ import importlib
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -146,7 +147,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     hide_secrets_in_output()
     if completing.VARIABLE in os.environ:
         completing.complete(sys.argv[1:] if arguments is None else list(arguments))
-    sys.exit(_run(arguments))
+    code = _run(arguments)
+    if arguments is None:
+        # What is left is Python's own end, of which one more Ctrl-C would show a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -162,9 +167,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         echo_error(redact_text(shown.getvalue()).rstrip("\n"))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as stopped:
-        # click turns an interrupt into an Abort and keeps what it was.
-        reason = stopped if isinstance(stopped, RunInterrupted) else stopped.__cause__ or stopped.__context__
-        echo_error(str(reason) if isinstance(reason, RunInterrupted) else "aborted")
+        echo_error(_find_reason(stopped))
         return 130
     except BrokenPipeError:
         # The reader of a pipe has seen enough (`themis list runs | head`).
@@ -173,3 +176,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     except ThemisError as error:
         echo_error(f"Error: {redact_text(str(error))}")
         return 2 if isinstance(error, ConfigurationError | DatasetError | MetricError) else 3
+
+
+def _find_reason(stopped: BaseException) -> str:
+    """What a run said of being stopped: click turns an interrupt into an Abort, and the next one may come on top of it."""
+    reason: BaseException | None = stopped
+    while reason is not None and not isinstance(reason, RunInterrupted):
+        reason = reason.__cause__ or reason.__context__
+    return "aborted" if reason is None else str(reason)

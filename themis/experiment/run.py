@@ -103,7 +103,6 @@ class SampleDriver(Driver):
 
     @property
     def most_cost_usd(self) -> float | None:
-        """Of whoever says itself what an answer cost, the most that one may."""
         most: float | None = getattr(self.executor, "most_cost_usd", None)
         return most
 

@@ -22,7 +22,7 @@ from themis.memory.estimating import estimate_memory
 from themis.memory.runner import read_spent_usd
 from themis.runs.estimate import Estimate
 from themis.runs.lifecycle import find_changed_inputs
-from themis.storage import ExperimentStorage, RunStatus
+from themis.storage import ExperimentStorage, RunMetadata, RunStatus
 from themis.storage.batches import read_open_batches
 from themis.storage.queries import RunReader
 
@@ -291,7 +291,14 @@ def read_spent(name: str, store: ExperimentStorage) -> float:
     spent = 0.0
     for run in store.list_runs(name):
         if run.kind == MemorySpecification.kind:
-            spent += read_spent_usd(store, run.run_id)
+            spent += read_spent_usd(store, run.run_id, _find_bound(run, "agent_options"))
         else:
-            spent += (run.cost_usd or 0.0) + (run.judge_cost_usd or 0.0)
+            spent += run.count_spent_usd(_find_bound(run, "provider_options"))
     return spent
+
+
+def _find_bound(run: RunMetadata, options: str) -> float | None:
+    """The most that an answer may cost, where the run was told."""
+    given = run.config_snapshot.get("specification", {}).get(options) or {}
+    most = given.get("most_cost_usd")
+    return float(most) if isinstance(most, int | float) else None

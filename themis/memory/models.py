@@ -16,7 +16,7 @@ from themis.generation.pools import BlockingProvider
 from themis.generation.providers import create_provider, parse_model
 from themis.memory.agents.agent import Reply
 from themis.memory.short_names import expand_model
-from themis.runs.prices import FREE, Price, is_paid, price_of
+from themis.runs.prices import FREE, Price, cost_of, is_paid, price_of
 
 NO_JUDGE = "no judge is configured; name a model with --judge"
 
@@ -52,6 +52,8 @@ class ChatModel:
         self.price: Price | None = (
             FREE if is_local or executor.is_local else price_of(self.spec.identifier, self.spec.provider)
         )
+        # Of whoever says itself what an answer cost.
+        self._told_most_usd: float | None = getattr(executor, "most_cost_usd", None)
         settings = replace(settings or EngineSettings(), counts_tokens=is_paid(self.price))
         self._redactor = Redactor()
         self._provider = BlockingProvider(executor, settings.timeout_seconds)
@@ -68,11 +70,9 @@ class ChatModel:
         if result.record.output is None:
             error = result.record.error or ModelError("no output and no error")
             raise EvaluationError(f"{self.name}: {self._redactor.text(error.message)}")
-        tokens = (result.prompt_tokens, result.completion_tokens, result.cached_tokens, result.cache_write_tokens)
-        cost = None if self.price is None else self.price.of(*tokens)
         return Reply(
             text=self._redactor.values(result.record.output.text),
-            cost_usd=cost,
+            cost_usd=cost_of(result, self.price),
             prompt_tokens=result.prompt_tokens,
             completion_tokens=result.completion_tokens,
             calls=result.calls,
@@ -83,7 +83,17 @@ class ChatModel:
         return self.complete([{"role": "user", "content": prompt}])
 
     def most_cost_usd(self, prompt: str) -> float | None:
-        return None if self.price is None else self.price.most(count_tokens(prompt), self.sampling.max_tokens)
+        return self.most_of(count_tokens(prompt))
+
+    def most_of(self, prompt_tokens: int) -> float | None:
+        """The most that an answer to a prompt of so many tokens may cost; None where nobody says.
+
+        Args:
+            prompt_tokens: Of the whole conversation.
+        """
+        if self.price is None:
+            return self._told_most_usd
+        return self.price.most(prompt_tokens, self.sampling.max_tokens)
 
     def close(self) -> None:
         self._provider.close()

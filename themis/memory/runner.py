@@ -72,7 +72,8 @@ class Session:
         self._scheduler: Scheduler | None = None
         self._lock = threading.Lock()
         if run.budget.is_capped:  # what earlier processes paid counts before their part of the tape is played
-            run.budget.spent_usd = read_spent_usd(self.storage, run.run_id)
+            most = None if benchmark.agent_is_free else agents.first.most_cost_usd("")
+            run.budget.spent_usd = read_spent_usd(self.storage, run.run_id, most)
 
     def play(self) -> None:
         """Holds the conversations, or what is left of them."""
@@ -174,12 +175,18 @@ class Session:
         }
 
 
-def read_spent_usd(storage: ExperimentStorage, run_id: str) -> float:
-    """What the conversations of a run have cost so far, judges included: the sums beside a run lag behind its tape."""
+def read_spent_usd(storage: ExperimentStorage, run_id: str, most_usd: float | None) -> float:
+    """What the conversations of a run have cost so far, judges included: the sums beside a run lag behind its tape.
+
+    Args:
+        storage: Where the run is.
+        run_id: The run.
+        most_usd: The most that a reply may have cost that does not tell.
+    """
     spent = Spent()
     for row in storage.reader(run_id).turns():
         spent.add(row.kind, read_body(row))
-    return spent.cost_usd + spent.judge_cost_usd
+    return spent.cost_usd + spent.judge_cost_usd + spent.unpriced_calls * (most_usd or 0.0)
 
 
 class AgentPool:
@@ -305,6 +312,8 @@ class _Conversation:
     def _replay(self, step: Step, body: EventBody) -> Answer | datetime:
         if isinstance(step.action, Exchange):
             reply = self._reply(step, body.message, body)
+            if isinstance(step.action, Fill) and step.action.presupplied:
+                self._charges_presupplied |= body.cost_usd != 0
             if step.turn > self._known_turn:
                 with self._benchmark.clock.show_to(self._agent, reply.now):
                     self._agent.observe(reply.message, str(reply), turn=step.turn, now=reply.now)

@@ -85,6 +85,11 @@ class Driver(ABC):
         """What its items will be scored by."""
         return []
 
+    @property
+    def most_cost_usd(self) -> float | None:
+        """The most that an answer may cost of whoever has no price and says itself what one did."""
+        return None
+
     def check(self) -> None:
         """Finds what is wrong with the machine or the inputs before there is a run."""
         return
@@ -291,7 +296,7 @@ class OpenRun:
         # Archived versions of this run whose answers may be used.
         self.reusable = list(reusable)
         stored = storage.get_run(self.run_id)
-        spent_usd = (stored.cost_usd or 0.0) + (stored.judge_cost_usd or 0.0)
+        spent_usd = stored.count_spent_usd(driver.most_cost_usd)
         self.budget = Budget(driver.specification.budget_usd, spent_usd, within)
         self.redactor = Redactor()
         self.is_resumed = False
@@ -300,6 +305,8 @@ class OpenRun:
         self._driver = driver
         self._observers = list(observers)
         self._stop: Stop | None = None
+        # Its status is stored.
+        self._is_closed = False
         self._reader: RunReader | None = None
 
     @property
@@ -413,20 +420,26 @@ class OpenRun:
         in_flight = self._driver.stop(at_once=at_once)
         self._notify(lambda observer: observer.on_stop(in_flight))
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> NoReturn:
         """Somebody's error ends the run: stored as its reason, then raised to whoever started it."""
         hint = self.resume_hint()
         by_user = isinstance(error, KeyboardInterrupt)
         reason = str(error) if isinstance(error, ThemisError) else f"{type(error).__name__}: {error}"
         self._stop = Stop("stopped by the user", by_user=True) if by_user else Stop(reason, RunStatus.FAILED)
-        with contextlib.suppress(StorageError):  # a full disk must not hide what happened
+        # Neither a full disk nor one more Ctrl-C must hide what happened.
+        with contextlib.suppress(StorageError, *([KeyboardInterrupt] if by_user else [])):
             self._close(self._stop)
         if by_user:
             raise RunInterrupted(self.run_id, hint) from error
         raise say_how_to_resume(error, hint) from error.__cause__
 
     def _finish(self) -> ExperimentReport:
-        report, stop = self._close(self._stop)
+        try:
+            report, stop = self._close(self._stop)
+        except KeyboardInterrupt as error:  # once more, while the report is made
+            if self._is_closed:
+                raise RunInterrupted(self.run_id, self.resume_hint()) from error
+            self._fail(error)
         if stop is None:
             return report
         report.metadata["resume"] = self.resume_hint(stop.larger_budget_usd)
@@ -451,6 +464,7 @@ class OpenRun:
             report.metadata["stopped"] = self.redactor.text(stop.reason)
         summary = {**summarise_run(report), **self._driver.summary()}
         self.writer.finish(status, summary=summary, error=report.metadata.get("stopped"))
+        self._is_closed = True
         self._notify(lambda observer: observer.on_end(status, report))
         return report, stop
 

@@ -498,6 +498,10 @@ class RunMetadata(msgspec.Struct, frozen=True):
     # Of the prompts' tokens: read from a provider's cache, and written to it.
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    # Of answers and judging together, as far as prices are known.
+    known_cost_usd: float = 0.0
+    # Answers of which they are not.
+    unpriced_answers: int = 0
     # What a run that is being written waits for, if for more than a moment.
     waiting: str | None = None
     # Who is writing the run now, if anyone.
@@ -509,6 +513,14 @@ class RunMetadata(msgspec.Struct, frozen=True):
         if self.cost_usd is None or self.judge_cost_usd is None:
             return None
         return self.cost_usd + self.judge_cost_usd
+
+    def count_spent_usd(self, most_usd: float | None) -> float:
+        """What a budget has been used for: what answers and judges say that they cost, and what the others may have.
+
+        Args:
+            most_usd: The most that an answer may cost whose price is not known.
+        """
+        return self.known_cost_usd + self.unpriced_answers * (most_usd or 0.0)
 
     @property
     def is_abandoned(self) -> bool:
@@ -580,7 +592,8 @@ def metadata_columns(*, with_config: bool = True) -> list[AnyColumn]:
         *(runs.benchmark, runs.tags, runs.manifest_hash, runs.summary, runs.calls),
         *(runs.prompt_tokens, runs.completion_tokens, sa.case((runs.unpriced_calls == 0, runs.cost_usd))),
         *(runs.judge_calls, sa.case((runs.unpriced_judge_calls == 0, runs.judge_cost_usd)), runs.seconds),
-        *(runs.cut_off, runs.cached_tokens, runs.cache_write_tokens, runs.waiting, runs.lease_holder),
+        *(runs.cut_off, runs.cached_tokens, runs.cache_write_tokens),
+        *(runs.cost_usd + runs.judge_cost_usd, runs.unpriced_calls, runs.waiting, runs.lease_holder),
         # How long the lease still holds, by the database's clock.
         runs.lease_until - clock(),
     ]

@@ -295,7 +295,7 @@ class RunWriter:
             self._put_steps(connection, rows)
             sums = (
                 sum(one.calls for one in steps),
-                sum(one.calls for one in steps if one.cost_usd is None),
+                sum(one.calls > 0 and one.cost_usd is None for one in steps),
                 sum(one.prompt_tokens for one in steps),
                 sum(one.completion_tokens for one in steps),
                 sum(one.cost_usd or 0.0 for one in steps),
@@ -470,7 +470,8 @@ class RunWriter:
             if result.reused:
                 continue
             calls += result.calls
-            unpriced += result.calls if result.cost_usd is None else 0
+            # As a budget counts them: an answer once, with all its retries.
+            unpriced += result.calls > 0 and result.cost_usd is None
             prompt += result.prompt_tokens
             completion += result.completion_tokens
             cached += result.cached_tokens

@@ -30,7 +30,8 @@ class ChatAgent(Agent):
 
     reads_clock: ClassVar[bool] = False
     how_to_bound_cost: ClassVar[str] = (
-        f"add its model to a price file and name that file in {PRICES_VARIABLE}, or give -l if it costs nothing"
+        f"add its model to a price file and name that file in {PRICES_VARIABLE}, give the most that a reply of code of yours may "
+        "cost with --option most_cost_usd=0.05 (what it says in `cost_usd` is counted), or give -l if it costs nothing"
     )
 
     def __init__(
@@ -81,11 +82,7 @@ class ChatAgent(Agent):
         self.history.clear()
 
     def most_cost_usd(self, message: str) -> float | None:
-        price = self.model.price
-        if price is None:
-            return None
-        prompt = min(self._max_prompt_tokens, self.history.tokens + self.history.size(message) + 100)
-        return price.most(prompt, self.model.sampling.max_tokens)
+        return self.model.most_of(min(self._max_prompt_tokens, self.history.tokens + self.history.size(message) + 100))
 
     def close(self) -> None:
         self.model.close()

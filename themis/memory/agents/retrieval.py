@@ -164,9 +164,7 @@ class RetrievalAgent(Agent):
     def most_cost_usd(self, message: str) -> float | None:
         if self._model is None:
             return 0.0
-        if self._model.price is None:
-            return None
-        return self._model.price.most(self._max_prompt_tokens, self._model.sampling.max_tokens)
+        return self._model.most_of(self._max_prompt_tokens)
 
     def find(self, message: str) -> list[Exchange]:
         """Past exchanges that have to do with a message, the best first."""
