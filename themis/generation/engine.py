@@ -574,7 +574,7 @@ class Engine:
         prompt, completion = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
         if output is not None and self._counts_tokens:
             prompt = prompt or count_prompt_tokens(request.task.prompt.text, request.task.metadata)
-            completion = completion or count_tokens(output.text)
+            completion = completion or count_tokens(output.text) + count_tokens(output.reasoning or "")
         if self.limiter.counts_tokens and not request.in_batch:
             self.limiter.used(time.monotonic(), prompt + completion, estimated=request.estimated_tokens)
             if output is not None:
