@@ -396,12 +396,19 @@ def _is_literal(text: str, mark: re.Match[str]) -> bool:
 
 
 def _spoken_marks(text: str, place: int) -> Iterator[re.Match[str]]:
-    """Those from a place on that do not stand between backticks that enclose them and nothing else: there the thought
-    speaks of the tag."""
+    """Those from a place on that do not stand between backticks that enclose them and nothing else, or in a text of a
+    program: there the thought speaks of the tag."""
     seen, is_in_code = text.rfind("\n", 0, place) + 1, False
     for mark in _MARKS.finditer(text, place):
         between, seen = text[seen : mark.start()], mark.start()
         _, broken, line = between.rpartition("\n")
         is_in_code = (line.count("`") % 2 == 1) is not (is_in_code and not broken)
-        if not (is_in_code and text[mark.start() - 1] == "`" == text[mark.end() : mark.end() + 1]):
+        is_named = is_in_code and text[mark.start() - 1] == "`" == text[mark.end() : mark.end() + 1]
+        if not is_named and not (_is_literal(text, mark) and _is_set_apart(text, mark)):
             yield mark
+
+
+def _is_set_apart(text: str, mark: re.Match[str]) -> bool:
+    """Whether its quotation marks open before it and close behind it: not as in `is "81"</think>"81"`."""
+    before, behind = text[mark.start() - 2 : mark.start() - 1], text[mark.end() + 1 : mark.end() + 2]
+    return (before.isspace() or before in tuple("([{=,:+")) and not behind.isalnum()
