@@ -324,11 +324,22 @@ class SplitText(NamedTuple):
 
 
 _TAG = r"(?:seed:)?(?:think|thinking|thought|reasoning)"
-_OPENING = rf"(?i:<{_TAG}>)|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>"
-_CLOSING = rf"(?i:</{_TAG}>)|\[/THINK\]|◁/think▷|<\|end\|>(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>"
+_OPENING = (
+    rf"(?i:<{_TAG}>)|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>|<\|begin_of_thought\|>|<\|START_THINKING\|>"
+)
+_CLOSING = (
+    rf"(?i:</{_TAG}>)|\[/THINK\]|◁/think▷|<\|end\|>(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>"
+    r"|<\|end_of_thought\|>|<\|END_THINKING\|>"
+)
 # What stands in every text that has one of these.
-REASONING_MARKS = ("think>", "thinking>", "thought>", "reasoning>", "[/THINK]", "[THINK]", "think▷", "<|message|>")
-_OPENED = re.compile(rf"\s*(?:{_OPENING})")
+REASONING_MARKS = (
+    *("think>", "thinking>", "thought>", "reasoning>", "[/THINK]", "[THINK]", "think▷", "<|message|>"),
+    *("_of_thought|>", "_THINKING|>"),
+)
+_OPENED = re.compile(rf"[\s\ufeff]*(?:{_OPENING})")
+# What such models put around the answer.
+_ANSWER_BEGINS = re.compile(r"\s*(?:<\|begin_of_solution\|>|<\|START_RESPONSE\|>)?\s*")
+_ANSWER_ENDS = re.compile(r"(?:<\|end_of_solution\|>|<\|END_RESPONSE\|>|<\|return\|>)\s*\Z")
 _BETWEEN = re.compile(rf"(?:{_CLOSING})\s*(?:{_OPENING})\s*")
 _MARKS = re.compile(rf"(?P<opened>{_OPENING})|(?P<closed>{_CLOSING})")
 
@@ -356,7 +367,10 @@ def split_reasoning(text: str) -> SplitText:
     if closed is not None:
         start = opened.end() if opened else 0
         thought = _BETWEEN.sub("\n\n", text[start : closed.start()])
-        return SplitText(thought.strip(), text[closed.end() :].lstrip())
+        begins = _ANSWER_BEGINS.match(text, closed.end())
+        answer = text[begins.end() if begins else closed.end() :]
+        ends = _ANSWER_ENDS.search(answer)
+        return SplitText(thought.strip(), answer[: ends.start()].rstrip() if ends else answer)
     return SplitText(text[opened.end() :].strip(), "") if opened else SplitText(None, text)
 
 
