@@ -168,6 +168,36 @@ def test_the_share_of_arguments_that_are_right(expected, value):
     assert score(ToolArguments(), expected_tools=expected).value == value
 
 
+CALLS = st.lists(
+    st.tuples(st.sampled_from("st"), st.dictionaries(st.sampled_from("ab"), st.sampled_from([1, {"c": 1, "d": 2}]))),
+    max_size=4,
+)
+
+
+@given(called=CALLS, chosen=st.data())
+def test_calls_that_were_all_made_as_expected_have_all_their_arguments_in_whichever_order(called, chosen):
+    output = ModelOutput("", tool_calls=tuple(ToolCall(name, given) for name, given in called))
+    kept = chosen.draw(st.permutations(called))
+    expected = [{"name": name, "arguments": {key: given[key] for key in list(given)[:1]}} for name, given in kept]
+
+    if expected:
+        assert score(ToolCalled(), output, expected_tools=expected).value == 1.0
+        assert score(ToolArguments(), output, expected_tools=expected).value == 1.0
+
+
+def test_a_general_expectation_does_not_take_the_arguments_of_a_particular_one():
+    output = ModelOutput("", tool_calls=(ToolCall("s", {"a": 1, "b": 2}), ToolCall("s", {"a": 1, "b": 3})))
+    general, particular = {"name": "s", "arguments": {"a": 1}}, {"name": "s", "arguments": {"a": 1, "b": 2}}
+
+    assert score(ToolArguments(), output, expected_tools=[general, particular]).value == 1.0
+    assert score(ToolArguments(), ModelOutput(""), expected_tools=[general, particular]).value == 0.0
+
+
+def test_an_argument_is_right_at_any_depth_as_for_the_calls():
+    assert score(ToolArguments("book", {"options": {"window": True}})).value == 1.0
+    assert score(ToolArguments("book", {"options": {"window": True, "meal": "fish"}})).value == 0.0
+
+
 def test_a_row_that_expects_no_calls_has_no_share():
     with pytest.raises(MetricError, match="this row names none"):
         score(ToolArguments(), expected_tools=[])
@@ -275,6 +305,14 @@ def test_parameters_that_mean_nothing_are_refused(metric, said):
         (ToolCalled(), {"expected_tool": []}, r"which this row does not have \(did you mean 'expected_tool'\?\)"),
         (ToolCalled(), {"expected_tools": [3]}, "holds names of tools, or {'name', 'arguments'}, got 3"),
         (ToolArguments(), {"expected_tools": [{"name": "a", "arguments": [1]}]}, "holds names of tools"),
+        (
+            ToolCalled(),
+            {"expected_tools": [{"name": "a", "args": {"q": 1}}]},
+            "has 'args' beside a name, which nobody reads",
+        ),
+        (ToolCalled(), {"expected_tools": ""}, "holds names of tools, or {'name', 'arguments'}, got ''"),
+        (ToolCalled(), {"expected_tools": "search, book"}, "got 'search, book'"),
+        (ToolCalled(), {"expected_tools": '["search", "book'}, "holds names of tools"),
         (FinalState(), {}, "needs the state that is expected"),
     ],
 )

@@ -62,6 +62,18 @@ def test_too_many_failures_are_told_and_make_the_exit_code_1(scored):
     assert "items failed, more than fail_on_errors 0.1 allows" in result.problems()[0]
 
 
+def test_what_makes_a_runs_means_too_low_is_told_beside_them(scored, folder):
+    code = 'def cut(prompt):\n    return {"text": "The answer is", "finish_reason": "length"}\n'
+    (folder / "app.py").write_text(code, encoding="utf-8")
+    scored["subjects"] = ["fake/perfect", {"name": "weak", "model": "python:app.py:cut"}]
+    result = run_experiment(scored, progress=False)
+    told = "weak · plain · rows: 100 % of answers were cut off at 512 tokens: the mean is too low; raise --max-tokens"
+
+    assert result.notes()[0] == told
+    assert told in result._repr_html_()
+    assert not any("perfect" in note and "cut off" in note for note in result.notes())
+
+
 def test_each_dataset_and_metric_has_a_table_with_the_baseline_in_it(scored):
     scored["datasets"] = ["rows.jsonl", {"dataset": "demo", "prompt": "{question}", "subjects": ["perfect", "weak"]}]
     del scored["prompts"]

@@ -360,11 +360,12 @@ class Says(StatelessTaskExecutor):
 
     instant = True
 
-    def __init__(self, usage: dict[str, int] | None) -> None:
-        self.usage = usage
+    def __init__(self, usage: dict[str, int] | None, reasoning: str | None = None) -> None:
+        self.usage, self.reasoning = usage, reasoning
 
     def execute(self, task: GenerationTask) -> GenerationRecord:
-        return GenerationRecord(task, ModelOutput("one two three", usage=self.usage), None)
+        output = ModelOutput("one two three", usage=self.usage, reasoning=self.reasoning)
+        return GenerationRecord(task, output, None)
 
 
 @pytest.mark.parametrize(
@@ -380,6 +381,11 @@ def test_tokens_are_told_by_the_provider_or_counted_by_a_tokenizer_or_not_known(
     metrics = result.record.metrics
     assert (metrics.get("prompt_tokens"), metrics.get("response_tokens")) == expected
     assert (result.prompt_tokens or None, result.completion_tokens or None) == expected
+
+
+def test_where_tokens_are_counted_thoughts_count_too():
+    result = finish(Engine(Says(None, "four five six"), EngineSettings(counts_tokens=True)), 1)[0]
+    assert result.completion_tokens == 6
 
 
 class ClosesSlowly(StatelessTaskExecutor):

@@ -192,7 +192,49 @@ async def test_reasoning_and_cached_tokens_are_counted(server, task, completion)
     }
 
 
-@pytest.mark.parametrize("usage", [None, [], "many", {"prompt_tokens": None}, {"prompt_tokens": "31"}])
+def _tokens(prompt, answer, total=None, *, thought=0, cached=0):
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": answer,
+        **({} if total is None else {"total_tokens": total}),
+        **({"completion_tokens_details": {"reasoning_tokens": thought}} if thought else {}),
+        **({"prompt_tokens_details": {"cached_tokens": cached}} if cached else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [
+        pytest.param(_tokens(100, 50, 150, thought=30), (100, 50, 150), id="openai"),
+        pytest.param(_tokens(10_120, 1_499, 14_428, thought=2_809, cached=128), (10_120, 4_308, 14_428), id="xai"),
+        pytest.param(_tokens(20, 198, 623), (20, 603, 623), id="google"),
+        pytest.param(_tokens(21, 0, 81, thought=60), (21, 60, 81), id="google without a word"),
+        pytest.param(_tokens(14, 2, thought=317), (14, 319, 333), id="no total"),
+        pytest.param(_tokens(12, 5, 17, cached=2_495), (2_507, 5, 2_512), id="anthropic behind a gateway"),
+        pytest.param(_tokens(3_000, 5, 5_500, cached=2_495), (5_495, 5, 5_500), id="its total with the cache"),
+        pytest.param(_tokens(100, 50, 0), (100, 50, 150), id="a total that is none"),
+    ],
+)
+async def test_thoughts_and_cached_tokens_count_also_where_they_are_told_beside_the_others(
+    server, task, completion, told, counted
+):
+    server.says(completion(usage=told))
+    usage = (await ask(server, task())).output.usage
+
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == counted
+
+
+@pytest.mark.parametrize("choices", [[], [{"index": 0, "message": None, "finish_reason": "stop"}]])
+async def test_an_answer_without_a_message_tells_what_it_took(server, task, completion, choices):
+    server.says({**completion(usage=_tokens(100, 50)), "choices": choices})
+    with pytest.raises(ProviderCallError) as failed:
+        await ask(server, task())
+
+    assert (failed.value.kind, failed.value.retryable) == ("empty_response", True)
+    assert (failed.value.usage["prompt_tokens"], failed.value.usage["completion_tokens"]) == (100, 50)
+
+
+@pytest.mark.parametrize("usage", [None, [], "many", {"prompt_tokens": None}, {"prompt_tokens": "many"}])
 async def test_an_answer_is_not_lost_over_its_usage(server, task, completion, usage):
     server.says(completion(usage=usage))
     output = (await ask(server, task())).output

@@ -17,6 +17,7 @@ from aiohttp import web
 import themis
 from tests.waiting import wait_until
 from themis.core.entities import ModelOutput
+from themis.evaluation.parts import read_part
 from themis.exceptions import ConfigurationError, ProviderError, RunFailedError, ThemisError
 from themis.memory import Agent
 from themis.memory.agents import create_agent
@@ -343,6 +344,21 @@ def test_a_thought_in_tags_is_no_answer_though_it_is_told_apart_too(answer, text
 
     assert (output.text, output.reasoning) == (text, reasoning)
     assert all("<think>" not in str(message) for message in output.transcript)
+
+
+def test_what_was_thought_on_the_way_to_an_answer_is_told_apart_in_each_message(tmp_path):
+    parts = [{"type": "text", "text": "<think>so</think>AB"}]
+    said = [
+        {"role": "user", "content": "is <think>this</think> a tag?"},
+        {"role": "assistant", "content": "<think>hm</think>Let me look."},
+        {"role": "user", "content": "Well?"},
+        {"role": "assistant", "content": parts},
+    ]
+    (output,) = outputs(evaluate(lambda prompt: said, tmp_path, rows=ROWS[:1]))
+
+    heard = "user: is <think>this</think> a tag?\nassistant: Let me look.\nuser: Well?\nassistant: AB"
+    assert (read_part(output, "text"), read_part(output, "reasoning")) == ("AB", "hm\n\nso")
+    assert read_part(output, "transcript") == heard
 
 
 def test_a_function_is_retried_and_held_to_a_budget_like_a_model(tmp_path):

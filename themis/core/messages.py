@@ -324,11 +324,22 @@ class SplitText(NamedTuple):
 
 
 _TAG = r"(?:seed:)?(?:think|thinking|thought|reasoning)"
-_OPENING = rf"(?i:<{_TAG}>)|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>"
-_CLOSING = rf"(?i:</{_TAG}>)|\[/THINK\]|◁/think▷|<\|end\|>(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>"
+_OPENING = (
+    rf"(?i:<{_TAG}>)|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>|<\|begin_of_thought\|>|<\|START_THINKING\|>"
+)
+_CLOSING = (
+    rf"(?i:</{_TAG}>)|\[/THINK\]|◁/think▷|<\|end\|>(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>"
+    r"|<\|end_of_thought\|>|<\|END_THINKING\|>"
+)
 # What stands in every text that has one of these.
-REASONING_MARKS = ("think>", "thinking>", "thought>", "reasoning>", "[/THINK]", "[THINK]", "think▷", "<|message|>")
-_OPENED = re.compile(rf"\s*(?:{_OPENING})")
+REASONING_MARKS = (
+    *("think>", "thinking>", "thought>", "reasoning>", "[/THINK]", "[THINK]", "think▷", "<|message|>"),
+    *("_of_thought|>", "_THINKING|>"),
+)
+_OPENED = re.compile(rf"[\s\ufeff]*(?:{_OPENING})")
+# What such models put around the answer.
+_ANSWER_BEGINS = re.compile(r"\s*(?:<\|begin_of_solution\|>|<\|START_RESPONSE\|>)?\s*")
+_ANSWER_ENDS = re.compile(r"(?:<\|end_of_solution\|>|<\|END_RESPONSE\|>|<\|return\|>)\s*\Z")
 _BETWEEN = re.compile(rf"(?:{_CLOSING})\s*(?:{_OPENING})\s*")
 _MARKS = re.compile(rf"(?P<opened>{_OPENING})|(?P<closed>{_CLOSING})")
 
@@ -356,7 +367,10 @@ def split_reasoning(text: str) -> SplitText:
     if closed is not None:
         start = opened.end() if opened else 0
         thought = _BETWEEN.sub("\n\n", text[start : closed.start()])
-        return SplitText(thought.strip(), text[closed.end() :].lstrip())
+        begins = _ANSWER_BEGINS.match(text, closed.end())
+        answer = text[begins.end() if begins else closed.end() :]
+        ends = _ANSWER_ENDS.search(answer)
+        return SplitText(thought.strip(), answer[: ends.start()].rstrip() if ends else answer)
     return SplitText(text[opened.end() :].strip(), "") if opened else SplitText(None, text)
 
 
@@ -396,12 +410,19 @@ def _is_literal(text: str, mark: re.Match[str]) -> bool:
 
 
 def _spoken_marks(text: str, place: int) -> Iterator[re.Match[str]]:
-    """Those from a place on that do not stand between backticks that enclose them and nothing else: there the thought
-    speaks of the tag."""
+    """Those from a place on that do not stand between backticks that enclose them and nothing else, or in a text of a
+    program: there the thought speaks of the tag."""
     seen, is_in_code = text.rfind("\n", 0, place) + 1, False
     for mark in _MARKS.finditer(text, place):
         between, seen = text[seen : mark.start()], mark.start()
         _, broken, line = between.rpartition("\n")
         is_in_code = (line.count("`") % 2 == 1) is not (is_in_code and not broken)
-        if not (is_in_code and text[mark.start() - 1] == "`" == text[mark.end() : mark.end() + 1]):
+        is_named = is_in_code and text[mark.start() - 1] == "`" == text[mark.end() : mark.end() + 1]
+        if not is_named and not (_is_literal(text, mark) and _is_set_apart(text, mark)):
             yield mark
+
+
+def _is_set_apart(text: str, mark: re.Match[str]) -> bool:
+    """Whether its quotation marks open before it and close behind it: not as in `is "81"</think>"81"`."""
+    before, behind = text[mark.start() - 2 : mark.start() - 1], text[mark.end() + 1 : mark.end() + 2]
+    return (before.isspace() or before in tuple("([{=,:+")) and not behind.isalnum()

@@ -192,9 +192,16 @@ class ExperimentResult:
         return {run.run.run_id: run.run.name for run in self.runs}
 
     def notes(self) -> list[str]:
-        """How differences were weighed, and what limits the verdicts."""
+        """How differences were weighed, and what limits the verdicts and the means."""
         compared = self.comparison
-        return [compared.method_line(), *compared.notes(self.names)] if compared.results or compared.left_out else []
+        weighed = [compared.method_line(), *compared.notes(self.names)] if compared.results or compared.left_out else []
+        caveats = (
+            f"{run.run.name}: {caveat}"
+            for run in self.runs
+            if run.stored is not None
+            for caveat in run.stored.summary.get("caveats", ())
+        )
+        return [*caveats, *weighed]
 
     def problems(self) -> list[str]:
         """What is not as it should be, a line each: runs that are not complete, gates that do not pass."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from themis.core.entities import GenerationRecord, GenerationTask, ModelError, ModelOutput, Result
-from themis.core.messages import REASONING_HINT, begins_with_reasoning, split_reasoning
+from themis.core.messages import REASONING_HINT, Message, begins_with_reasoning, read_text, split_reasoning
 from themis.core.tokens import count_prompt_tokens, count_tokens
 from themis.generation.attempts import (
     PENDING,
@@ -513,7 +513,7 @@ class Engine:
             return self._handle_error(request, record, record.error)
         request.tries += 1
         output = record.output
-        if output is not None and REASONING_HINT.search(output.text) is not None:
+        if output is not None and (output.transcript or REASONING_HINT.search(output.text) is not None):
             record.output = _separate_reasoning(output)
         if not request.in_batch:
             self.limiter.on_success()
@@ -574,7 +574,7 @@ class Engine:
         prompt, completion = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
         if output is not None and self._counts_tokens:
             prompt = prompt or count_prompt_tokens(request.task.prompt.text, request.task.metadata)
-            completion = completion or count_tokens(output.text)
+            completion = completion or count_tokens(output.text) + count_tokens(output.reasoning or "")
         if self.limiter.counts_tokens and not request.in_batch:
             self.limiter.used(time.monotonic(), prompt + completion, estimated=request.estimated_tokens)
             if output is not None:
@@ -632,17 +632,31 @@ class _Filling:
 
 
 def _separate_reasoning(output: ModelOutput) -> ModelOutput:
-    """The answer without what the model thought before it, where that stands in the text between tags."""
-    thought, answer = split_reasoning(output.text)
-    told = output.reasoning or ""
+    """The answer without what the model thought before it, where that stands in the text between tags; so all that it said
+    on the way."""
+    transcript = tuple(map(_separate_message, output.transcript))
+    text, reasoning = _separate_text(output.text, output.reasoning)
+    return replace(output, text=text, reasoning=reasoning, transcript=transcript)
+
+
+def _separate_message(message: Message) -> Message:
+    content = message.get("content")
+    text = read_text(content) if message.get("role") == "assistant" else ""
+    answer, reasoning = _separate_text(text, message.get("reasoning"))
+    if answer is text:
+        return message
+    others = [part for part in content if part.get("type") != "text"] if isinstance(content, list) else []
+    said = [{"type": "text", "text": answer}, *others] if others else answer
+    return {**message, "content": said, "reasoning": reasoning}
+
+
+def _separate_text(text: str, told: str | None) -> tuple[str, str | None]:
+    """The answer, and what was thought of which some may be told apart from the text already."""
+    thought, answer = split_reasoning(text)
     # Some servers tell it apart and leave it in the text, too; a closing tag alone is then something that the answer shows.
-    if thought is None or (told and not begins_with_reasoning(output.text) and thought not in told):
-        return output
-    reasoning = told if told and thought in told else "\n\n".join(filter(None, (told, thought)))
-    said = {"content": answer, "reasoning": reasoning}
-    is_told = output.transcript and output.transcript[-1].get("content") == output.text
-    transcript = (*output.transcript[:-1], {**output.transcript[-1], **said}) if is_told else output.transcript
-    return replace(output, text=answer, reasoning=reasoning, transcript=transcript)
+    if thought is None or (told and not begins_with_reasoning(text) and thought not in told):
+        return text, told
+    return answer, told if told and thought in told else "\n\n".join(filter(None, (told, thought)))
 
 
 def _call(execute: Callable[[GenerationTask], object], task: GenerationTask) -> object:

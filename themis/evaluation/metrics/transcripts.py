@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +18,9 @@ from themis.exceptions import ConfigurationError, MetricError
 from themis.interfaces import Metric, Row
 
 _SHOWN_CALLS = 50
+# What cannot be a tool's name is a list that nobody could read, or an empty cell of a table.
+_NO_NAME = re.compile(r"^\s*$|[\s,;\[\]{}\"]")
+_BESIDE_NAME = ("name", "id", "type")
 
 
 class _OfTranscript(Metric):
@@ -79,10 +83,15 @@ class _OfExpectedCalls(_OfTranscript):
         return [self._read_call(one) for one in listed]
 
     def _read_call(self, given: object) -> _Expected:
-        if isinstance(given, str):
+        if isinstance(given, str) and not _NO_NAME.search(given):
             return _Expected(given, None)
         if isinstance(given, Mapping) and isinstance(given.get("name"), str):
             arguments = given.get("arguments")
+            if other := [] if "arguments" in given else [key for key in given if key not in _BESIDE_NAME]:
+                raise MetricError(
+                    f"{self.name}: the row's field {self.field!r} has {', '.join(map(repr, other))} beside a name, which "
+                    f"nobody reads: what a tool should be called with stands in 'arguments'"
+                )
             if arguments is None or isinstance(arguments, Mapping):
                 return _Expected(str(given["name"]), arguments)
         raise MetricError(
@@ -198,8 +207,8 @@ def _shown(call: _Expected | ToolCall) -> dict[str, object]:
 class ToolArguments(_OfExpectedCalls):
     """The share of the expected arguments that tools were called with; a call that was not made has none of its own.
 
-    Each expected call counts the same, with the best call of that name; one without expected arguments is right where it
-    was made.
+    Each expected call counts the same. Calls of its name are given out so that most is right, each once; one without expected
+    arguments is right where it was made.
 
     Args:
         tool: The tool that should be called; by default those that the row's field names.
@@ -221,28 +230,31 @@ class ToolArguments(_OfExpectedCalls):
         expected, called = self._expected(metadata or {}), list(find_calls(self._output(metadata)))
         if not expected:
             raise MetricError(f"{self.name} compares with expected calls, and this row names none")
-        shares = [
-            (_share_right(one, call), here, at) for here, one in enumerate(expected) for at, call in enumerate(called)
-        ]
-        best: dict[int, float] = {}
-        used: set[int] = set()
-        for share, here, at in sorted(shares, key=lambda found: -found[0]):
-            if share >= 0 and here not in best and at not in used:
-                best[here] = share
-                used.add(at)
-        wrong = [_shown(one) for number, one in enumerate(expected) if best.get(number, 0.0) < 1.0]
-        value = sum(best.values()) / len(expected)
-        return MetricScore(self.name, value, {"wrong": wrong} if wrong else {})
+        best = _best_shares([[_share_right(one, call) for call in called] for one in expected])
+        wrong = [_shown(one) for one, share in zip(expected, best, strict=True) if share < 1.0]
+        return MetricScore(self.name, sum(best) / len(expected), {"wrong": wrong} if wrong else {})
+
+
+def _best_shares(shares: Sequence[Sequence[float]]) -> list[float]:
+    """What each expectation (a row) has of its call, where calls are given out, each once, so that the sum is the largest."""
+    if len(shares) == 1:
+        return [max(shares[0], default=0.0)]
+    from scipy.optimize import linear_sum_assignment
+
+    best = [0.0] * len(shares)
+    for here, at in zip(*linear_sum_assignment([list(row) for row in shares], maximize=True), strict=True):
+        best[here] = shares[here][at]
+    return best
 
 
 def _share_right(expected: _Expected, call: ToolCall) -> float:
-    """Of the expected arguments; less than nothing for a call of another tool."""
+    """Of the expected arguments, each there at any depth as for `tool_called`; nothing of a call of another tool."""
     if expected.name != call.name:
-        return -1.0
+        return 0.0
     wanted = expected.arguments or {}
     if not wanted:
         return 1.0
-    right = [name for name, value in wanted.items() if name in call.arguments and _equal(value, call.arguments[name])]
+    right = [name for name in wanted if next(find_missing({name: wanted[name]}, call.arguments), None) is None]
     return len(right) / len(wanted)
 
 

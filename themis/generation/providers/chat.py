@@ -198,7 +198,7 @@ def _read_thought(told: object) -> str:
 
 
 class Choice(msgspec.Struct):
-    message: Answer
+    message: Answer | None
     finish_reason: object = None
     logprobs: object = None
     error: object = None  # of whoever writes the answer, as gateways tell it
@@ -223,12 +223,12 @@ def read_completion(answer: Completion, fail: Fail) -> ModelOutput:
     """The first choice of an answer that has one; beside its text only what is there, and small."""
     assert answer.choices
     choice = answer.choices[0]
-    message = choice.message
+    message = choice.message or Answer()
     usage = read_usage(answer.usage)
     try:
         if choice.error:
             raise fail(f"answered with an error: {str(choice.error)[:500]}", kind="server_error", retryable=True)
-        said = _read_said(choice, fail)
+        said = _read_said(choice, message, fail)
     except ProviderCallError as error:
         error.usage = usage
         raise
@@ -274,8 +274,8 @@ class _Said(NamedTuple):
     parts: tuple[Part, ...] = ()
 
 
-def _read_said(choice: Choice, fail: Fail) -> _Said:
-    message, content = choice.message, choice.message.content
+def _read_said(choice: Choice, message: Answer, fail: Fail) -> _Said:
+    content = message.content
     if isinstance(content, str) and not message.images and (content or choice.finish_reason != "content_filter"):
         return _Said(content, message.refusal or None)
     if content is not None and not isinstance(content, str | list):
@@ -285,7 +285,7 @@ def _read_said(choice: Choice, fail: Fail) -> _Said:
     refusal = message.refusal or next((part["refusal"] for part in found if part.get("type") == "refusal"), None)
     texts = [part for part in found if part.get("type") == "text" and isinstance(part.get("text"), str)]
     parts = tuple(part for part in found if part.get("type") not in ("text", "refusal"))
-    if texts or parts or refusal or told.get("reasoning") or _did_something_else(choice):
+    if texts or parts or refusal or told.get("reasoning") or _did_something_else(choice, message):
         return _Said(read_text(texts) or refusal or "", refusal, told.get("reasoning"), parts)
     blocked = choice.finish_reason == "content_filter"
     raise fail(
@@ -302,9 +302,8 @@ def _read_parts(content: list[object], images: object) -> Message:
     return read_messages([{"role": "assistant", "content": known}])[-1]
 
 
-def _did_something_else(choice: Choice) -> bool:
+def _did_something_else(choice: Choice, message: Answer) -> bool:
     """Whether the model itself is why there is no text: it refused, called a tool, thought, or came to its limit."""
-    message = choice.message
     spoke = message.refusal or message.tool_calls or message.thought
     return bool(spoke) or choice.finish_reason == "length"
 
@@ -316,15 +315,28 @@ def read_usage(told: object) -> dict[str, object] | None:
     if prompt is None and completion is None and total is None:
         return None
     details, thoughts = _get(told, "prompt_tokens_details"), _get(told, "completion_tokens_details")
+    cached = token_count(_get(details, "cached_tokens")) or token_count(_get(told, "prompt_cache_hit_tokens"))
+    written = token_count(_get(details, "cache_write_tokens")) or token_count(_get(told, "cache_creation_input_tokens"))
+    reasoning = token_count(_get(thoughts, "reasoning_tokens"))
+    if prompt is not None and completion is not None:
+        prompt, completion = _include_parts(prompt, completion, total, (cached or 0) + (written or 0), reasoning or 0)
+        total = max(total or 0, prompt + completion)
     return make_usage(
-        prompt,
-        completion,
-        total,
-        cached_tokens=token_count(_get(details, "cached_tokens")) or token_count(_get(told, "prompt_cache_hit_tokens")),
-        cache_write_tokens=token_count(_get(details, "cache_write_tokens"))
-        or token_count(_get(told, "cache_creation_input_tokens")),
-        reasoning_tokens=token_count(_get(thoughts, "reasoning_tokens")),
+        prompt, completion, total, cached_tokens=cached, cache_write_tokens=written, reasoning_tokens=reasoning
     )
+
+
+def _include_parts(prompt: int, completion: int, total: int | None, cache: int, reasoning: int) -> tuple[int, int]:
+    """The tokens of prompt and answer with those of the cache and of thoughts, which some servers tell beside them.
+
+    xAI and Google count thoughts in the total alone; gateways to Anthropic leave the cache out of the prompt, as it does.
+    """
+    untold = 0 if total is None else total - prompt - completion
+    if cache > prompt or (cache and untold == cache != reasoning):
+        prompt, untold = prompt + cache, untold - cache
+    if untold > 0:
+        return prompt, completion + untold
+    return prompt, completion + reasoning if reasoning > completion else completion
 
 
 def make_usage(

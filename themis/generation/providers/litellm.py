@@ -14,7 +14,7 @@ import msgspec
 from themis.core.entities import GenerationRecord, GenerationTask, SamplingConfig
 from themis.core.redaction import Redactor
 from themis.exceptions import DependencyError, ProviderCallError
-from themis.generation.providers.chat import Completion, completion_fields, read_completion
+from themis.generation.providers.chat import Completion, completion_fields, read_completion, read_usage
 from themis.generation.providers.endpoints import suggest_alternative
 from themis.generation.providers.http import retry_after_seconds
 from themis.generation.providers.parameters import ProviderParameters, Wishes
@@ -125,7 +125,9 @@ class LiteLLM(StatelessTaskExecutor):
         except msgspec.ValidationError as error:
             raise _fail(f"did not answer with a chat completion ({error})", kind="invalid_response") from error
         if not answer.choices:
-            raise _fail("returned no choices", kind="empty_response")
+            silent = _fail("returned no choices", kind="empty_response")
+            silent.usage = read_usage(answer.usage)
+            raise silent
         return GenerationRecord(task=task, output=read_completion(answer, _fail), error=None)
 
     def _failure(self, error: Exception) -> ProviderCallError:

@@ -23,6 +23,7 @@ from themis.generation.providers.chat import (
     completion_fields,
     constant_fields,
     read_completion,
+    read_usage,
 )
 from themis.generation.providers.completions import TextCompletions
 from themis.generation.providers.endpoints import KNOWN_ENDPOINTS, base_url_variable, find_variable, key_variable
@@ -128,7 +129,9 @@ class OpenAICompatible(TextCompletions):
             # What strict JSON would lose: NaN among log probabilities, halves of surrogate pairs, bytes that are not UTF-8.
             answer = self._decode(reply.body.decode("utf-8", "replace"), Completion, "a chat completion")
         if not answer.choices:
-            raise self._silent(reply.body, "choices")
+            error = self._silent(reply.body, "choices")
+            error.usage = read_usage(answer.usage)
+            raise error
         output = read_completion(answer, self._failure)
         if "stop" in self.left_out:
             output = self._cut(output, task)
