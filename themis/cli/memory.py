@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -545,6 +545,8 @@ def _echo_import(one: ImportedAgent) -> None:
     tests = f"{one.tests} tests" if one.tests else "nothing imported"
     click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else tests}")
     if not one.already and one.tests:
+        if one.without_result:
+            click.echo(f"  defined, but without a result: {_name_some(one.without_result)}")
         click.echo(
             f"  {one.turns} rows of conversation; tokens of {one.tokens_reproduced} and characters of "
             f"{one.characters_reproduced} of {one.counted} tests found again in the log"
@@ -555,6 +557,12 @@ def _echo_import(one: ImportedAgent) -> None:
         )
     for part in one.broken:
         click.echo(f"  problem: {part.where}: {part.reason}", err=True)
+
+
+def _name_some(names: Sequence[str], most: int = 5) -> str:
+    """The first names; --json has them all."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 @memory.command(name="export")
