@@ -31,6 +31,7 @@ from themis.cli.running import attempt, load_option, run_options, start_options,
 from themis.cli.terminal import echo_error, escape_terminal, is_person_there
 from themis.comparison.reports import TIE
 from themis.config import load_memory_config
+from themis.config.schema import LEAST_FILLER_TOKENS
 from themis.config.specification import MemorySpecification
 from themis.core.files import atomic_write
 from themis.core.registry import nearest
@@ -110,7 +111,11 @@ def memory() -> None:
 @ASKED.option(
     "--clock", type=click.Choice(CLOCKS), help="How time passes for the agent: jumped over, signalled, or waited for."
 )
-@ASKED.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
+@ASKED.option(
+    "--max-message-tokens",
+    type=click.IntRange(min=LEAST_FILLER_TOKENS),
+    help="Longest filler message.  [default: 4096]",
+)
 @workers_option(1, "With -i: so many tests at once.")
 @key_values_option("--option", "agent_options", typed=True, group=ANSWERED,
                    help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.")  # fmt: skip
