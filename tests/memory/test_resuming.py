@@ -314,6 +314,22 @@ def test_a_reply_that_is_no_text_is_the_agents_failure(tmp_path):
         run(benchmark({"cities": 1}, make_agent=lambda session: Saying(None)), store_in(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "took",
+    [{"cost_usd": "0.1"}, {"cost_usd": -1.0}, {"cost_usd": float("nan")}, {"cost_usd": 10**400}, {"calls": -3},
+     {"prompt_tokens": None}, {"prompt_tokens": 10**20}, {"completion_tokens": 1.5}],
+)  # fmt: skip
+def test_a_reply_whose_cost_or_tokens_cannot_be_added_up_is_the_agents_failure(tmp_path, took):
+    class Odd(Saying):
+        def reply(self, message, *, turn, now, presupplied=None):
+            return Reply("I see.", **took)
+
+    storage = store_in(tmp_path)
+    with pytest.raises(EvaluationError, match=f"failed at turn 1: {next(iter(took))} of a Reply is a .* is saved"):
+        run(benchmark({"cities": 1}, make_agent=lambda session: Odd("")), storage)
+    assert storage.get_run("r").cost_usd == 0.0
+
+
 def test_a_budget_stops_before_it_is_passed_and_a_larger_one_goes_on(tmp_path, source):
     storage = store_in(tmp_path)
     settings = {"agent_name": "diary", "make_agent": lambda session: Diary()}
