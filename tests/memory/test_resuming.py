@@ -15,6 +15,7 @@ from themis.memory.agents.agent import Agent, Reply
 from themis.memory.benchmark import Benchmark
 from themis.memory.driver import run
 from themis.memory.examples import TestExample
+from themis.memory.models import ChatModel
 from themis.storage import ExperimentStorage, RunStatus
 
 
@@ -307,6 +308,25 @@ def test_replies_of_any_kind_are_kept_as_they_are_and_scored(tmp_path, said):
     assert storage.load_cached_records("r")["Cities - 0"].output.text == said
     # The whole tape can be played again.
     assert run(benchmark(**settings), storage).item_scores("memory") == report.item_scores("memory")
+
+
+def test_a_judge_that_is_a_model_is_closed_with_its_run_so_that_no_connection_is_left(tmp_path):
+    class Connected(ChatModel):
+        name, closed = "connected", 0
+
+        def __init__(self):
+            pass
+
+        def answer(self, prompt):
+            return Reply("yes")
+
+        def close(self):
+            self.closed += 1
+
+    judge = Connected()
+    run(benchmark({"cities": 1}, judge=judge), store_in(tmp_path))
+
+    assert judge.closed == 1
 
 
 def test_a_reply_that_is_no_text_is_the_agents_failure(tmp_path):
