@@ -342,7 +342,7 @@ memory:
         ({"limit": 10**30}, "limit is a whole number of at least 1, got 1000"),
         ({"prompts": 0}, "prompts is a list, or a mapping from names, got 0"),
         ({"memory": {"agents": ["perfect"], "gates": 0}}, "gates is a list"),
-        ({"memory": {"agents": ["perfect"], "max_message_tokens": 0}}, "max_message_tokens is a whole number of at least 1"),
+        ({"memory": {"agents": ["perfect"], "max_message_tokens": 0}}, "max_message_tokens is a whole number of at least 60"),
         ({"max_tokens": -2}, "max_tokens is at least 1, or -1 for no limit, got -2"),
         ({"gates": [{"metric": "M", "at_least": float("nan")}]}, "at_least of a gate cannot be nan"),
         ({"budget_usd": float("inf")}, "budget_usd is a number greater than 0, got inf"),

@@ -366,6 +366,15 @@ def test_a_message_carries_session_turn_and_virtual_time(scripted):
     assert server.requests == [(asked, now)]
 
 
+def test_what_a_server_says_of_cost_and_tokens_counts_only_where_it_can_be_added_up(scripted):
+    endless = b'{"reply": "hi", "cost_usd": 1%s, "prompt_tokens": 1%s}' % (b"0" * 400, b"0" * 400)
+    replies = [http_agent(scripted((200, answer))).reply("hello", turn=1, now=START) for answer in (
+        endless, b'{"reply": "hi", "cost_usd": 1e308, "prompt_tokens": true}', b'{"reply": "hi", "cost_usd": -1}'
+    )]  # fmt: skip
+
+    assert [(reply.text, reply.cost_usd, reply.prompt_tokens) for reply in replies] == [("hi", None, 0)] * 3
+
+
 def test_what_fails_on_the_way_is_sent_again_under_the_same_turn(scripted):
     server = scripted((503, b"busy"), (500, b""), (200, b'{"reply": "hi"}'))
 

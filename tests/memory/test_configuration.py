@@ -57,6 +57,8 @@ def test_shared_arguments_reach_every_test_and_its_own_win():
         (("run_name: small", "debug: yes"), r"config\.run_name is missing"),
         (("run_name: small", "run_name: 3"), r"config\.run_name must be a text, got 3"),
         (("memory_span: 600, ", ""), r"datasets\.args\.memory_span is missing \(datasets\.datasets\[0\] needs it\)"),
+        (("run_name: small", "run_name: '  '"), r"config\.run_name must not be empty"),
+        (("run_name: small", "run_name: small\n  max_message_tokens: 3"), r"max_message_tokens must be at least 60, got 3"),
         (("memory_span: 600", "memory_span: 0"), r"datasets\.args\.memory_span must be at least 1, got 0"),
         (("memory_span: 600", "memory_spam: 600"), r"datasets\.args\.memory_spam is not known, did you mean 'memory_span'"),
         (("memory_span: 600", "memory_span: true"), r"datasets\.args\.memory_span must be a whole number, got True"),

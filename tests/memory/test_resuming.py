@@ -15,6 +15,7 @@ from themis.memory.agents.agent import Agent, Reply
 from themis.memory.benchmark import Benchmark
 from themis.memory.driver import run
 from themis.memory.examples import TestExample
+from themis.memory.models import ChatModel
 from themis.storage import ExperimentStorage, RunStatus
 
 
@@ -309,9 +310,44 @@ def test_replies_of_any_kind_are_kept_as_they_are_and_scored(tmp_path, said):
     assert run(benchmark(**settings), storage).item_scores("memory") == report.item_scores("memory")
 
 
+def test_a_judge_that_is_a_model_is_closed_with_its_run_so_that_no_connection_is_left(tmp_path):
+    class Connected(ChatModel):
+        name, closed = "connected", 0
+
+        def __init__(self):
+            pass
+
+        def answer(self, prompt):
+            return Reply("yes")
+
+        def close(self):
+            self.closed += 1
+
+    judge = Connected()
+    run(benchmark({"cities": 1}, judge=judge), store_in(tmp_path))
+
+    assert judge.closed == 1
+
+
 def test_a_reply_that_is_no_text_is_the_agents_failure(tmp_path):
     with pytest.raises(EvaluationError, match="it replied with NoneType"):
         run(benchmark({"cities": 1}, make_agent=lambda session: Saying(None)), store_in(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "took",
+    [{"cost_usd": "0.1"}, {"cost_usd": -1.0}, {"cost_usd": float("nan")}, {"cost_usd": 10**400}, {"calls": -3},
+     {"prompt_tokens": None}, {"prompt_tokens": 10**20}, {"completion_tokens": 1.5}],
+)  # fmt: skip
+def test_a_reply_whose_cost_or_tokens_cannot_be_added_up_is_the_agents_failure(tmp_path, took):
+    class Odd(Saying):
+        def reply(self, message, *, turn, now, presupplied=None):
+            return Reply("I see.", **took)
+
+    storage = store_in(tmp_path)
+    with pytest.raises(EvaluationError, match=f"failed at turn 1: {next(iter(took))} of a Reply is a .* is saved"):
+        run(benchmark({"cities": 1}, make_agent=lambda session: Odd("")), storage)
+    assert storage.get_run("r").cost_usd == 0.0
 
 
 def test_a_budget_stops_before_it_is_passed_and_a_larger_one_goes_on(tmp_path, source):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from typing import Any
 
 import click
@@ -71,7 +72,8 @@ def rejudge(
         )
     try:
         if is_memory_run:
-            rejudge_memory_run(store, run_id, ChatModel(judge) if judge is not None else None)
+            with closing(ChatModel(judge)) if judge is not None else nullcontext() as model:
+                rejudge_memory_run(store, run_id, model)
             return present(store, build_report(store, run_id), as_json)
         pipeline = stored_pipeline(store, run_id, metrics=list(metrics) or None, extractor=extractor, reducer=reducer)
         return present(store, judge_again(store, run_id, pipeline), as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ from themis.cli.running import attempt, load_option, run_options, start_options,
 from themis.cli.terminal import echo_error, escape_terminal, is_person_there
 from themis.comparison.reports import TIE
 from themis.config import load_memory_config
+from themis.config.schema import LEAST_FILLER_TOKENS
 from themis.config.specification import MemorySpecification
 from themis.core.files import atomic_write
 from themis.core.registry import nearest
@@ -110,7 +111,11 @@ def memory() -> None:
 @ASKED.option(
     "--clock", type=click.Choice(CLOCKS), help="How time passes for the agent: jumped over, signalled, or waited for."
 )
-@ASKED.option("--max-message-tokens", type=click.IntRange(min=60), help="Longest filler message.  [default: 4096]")
+@ASKED.option(
+    "--max-message-tokens",
+    type=click.IntRange(min=LEAST_FILLER_TOKENS),
+    help="Longest filler message.  [default: 4096]",
+)
 @workers_option(1, "With -i: so many tests at once.")
 @key_values_option("--option", "agent_options", typed=True, group=ANSWERED,
                    help="Option of the agent, may be repeated; ${NAME} in it is a secret of the environment.")  # fmt: skip
@@ -546,6 +551,8 @@ def _echo_import(one: ImportedAgent) -> None:
     tests = f"{one.tests} tests" if one.tests else "nothing imported"
     click.echo(f"{one.run_id}: {'imported before; nothing changed' if one.already else tests}")
     if not one.already and one.tests:
+        if one.without_result:
+            click.echo(f"  defined, but without a result: {_name_some(one.without_result)}")
         click.echo(
             f"  {one.turns} rows of conversation; tokens of {one.tokens_reproduced} and characters of "
             f"{one.characters_reproduced} of {one.counted} tests found again in the log"
@@ -556,6 +563,12 @@ def _echo_import(one: ImportedAgent) -> None:
         )
     for part in one.broken:
         click.echo(f"  problem: {part.where}: {part.reason}", err=True)
+
+
+def _name_some(names: Sequence[str], most: int = 5) -> str:
+    """The first names; --json has them all."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 @memory.command(name="export")

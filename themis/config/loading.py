@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from themis.config.schema import MemoryConfig, MemoryTestConfig
+from themis.config.schema import LEAST_FILLER_TOKENS, MemoryConfig, MemoryTestConfig
 from themis.core.redaction import redact
 from themis.core.registry import nearest
 from themis.exceptions import ConfigurationError
@@ -150,7 +150,10 @@ def parse_memory_config(content: object, *, source: str = "") -> MemoryConfig:
     settings = reading.mapping(top["config"], "config", known=tuple(_SETTINGS), required=("run_name",))
     for name, value in settings.items():
         reading.typed(value, _SETTINGS[name], f"config.{name}")
-    reading.positive(settings.get("max_message_tokens", 1), "config.max_message_tokens")
+    if not settings["run_name"].strip():
+        raise reading.error("config.run_name", "must not be empty: definitions and runs are called by it")
+    longest = settings.get("max_message_tokens", LEAST_FILLER_TOKENS)
+    reading.at_least(LEAST_FILLER_TOKENS, longest, "config.max_message_tokens")
     datasets = reading.mapping(top["datasets"], "datasets", known=("args", "datasets"), required=("args", "datasets"))
     shared = reading.arguments(datasets["args"], "datasets.args")
     entries = reading.typed(datasets["datasets"], list, "datasets.datasets")
@@ -201,7 +204,7 @@ class _Reading:
                 meant = next((key for key in arguments if nearest(key, (needed,))), None)
                 hint = "" if meant is None else f"; {places[meant]} is not known, did you mean {needed!r}?"
                 raise self.error(f"datasets.args.{needed}", f"is missing ({place} needs it){hint}")
-            self.positive(self.typed(arguments[needed], int, places[needed]), places[needed])
+            self.at_least(1, self.typed(arguments[needed], int, places[needed]), places[needed])
         examples = arguments.pop("dataset_examples")
         return MemoryTestConfig(name=name, examples=examples, arguments=arguments, places=places)
 
@@ -218,9 +221,9 @@ class _Reading:
             raise self.error(place, f"must be {_IN_WORDS[kind]}, got {redact(value)!r}")
         return value
 
-    def positive(self, value: int, place: str) -> None:
-        if value < 1:
-            raise self.error(place, f"must be at least 1, got {value}")
+    def at_least(self, least: int, value: int, place: str) -> None:
+        if value < least:
+            raise self.error(place, f"must be at least {least}, got {value}")
 
 
 _IN_WORDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a mapping"}

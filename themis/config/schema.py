@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["HuggingFaceHubConfig", "MemoryConfig", "MemoryTestConfig"]
+__all__ = ["LEAST_FILLER_TOKENS", "HuggingFaceHubConfig", "MemoryConfig", "MemoryTestConfig"]
+
+# Every filler can make up so many tokens; whoever waits for fewer waits for as many.
+LEAST_FILLER_TOKENS = 60
 
 
 @dataclass

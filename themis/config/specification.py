@@ -13,6 +13,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import PurePath
 from typing import Any, ClassVar, Self, cast
 
+from themis.config.schema import LEAST_FILLER_TOKENS
 from themis.core.codec import to_plain, write_word
 from themis.core.redaction import Redactor, redact_options
 from themis.core.registry import nearest
@@ -335,7 +336,7 @@ class MemorySpecification(Specification):
         judge_options: Options of its provider.
         filler: What is said between tests: a registered name or a file.
         clock: How virtual time reaches the agent: `jump`, `signal` or `wait`.
-        max_message_tokens: Longest filler message.
+        max_message_tokens: Longest filler message, at least 60.
         workers: Isolated tests at once.
         definitions: A folder of `.def.json` files with the tests, in place of generating them.
         load: Python files that register tests, agents or fillers.
@@ -497,10 +498,11 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool]], ...] = (
         "a whole number of at least 1",
         (
             *("num_samples", "workers", "limit", "max_records_in_memory", "span_tokens", "max_prompt_tokens"),
-            *("max_turns", "max_sample_tokens", "batch_size", "max_message_tokens"),
+            *("max_turns", "max_sample_tokens", "batch_size"),
         ),
         _at_least(1),
     ),
+    (f"a whole number of at least {LEAST_FILLER_TOKENS}", ("max_message_tokens",), _at_least(LEAST_FILLER_TOKENS)),
     ("a whole number of at least 0", ("max_retries", "shots"), _at_least(0)),
     ("a whole number", ("max_tokens", "seed"), _is_whole),
     ("at least 1, or -1 for no limit", ("max_tokens",), lambda value: value >= 1 or value == -1),

@@ -15,6 +15,7 @@ from themis.config.specification import STORED_AS, MemorySpecification
 from themis.core.codec import canonical_json, digest, fingerprint, to_plain
 from themis.core.entities import ExperimentReport, SamplingConfig
 from themis.memory.benchmark import Benchmark
+from themis.memory.models import ChatModel
 from themis.memory.result_store import describe_test, frame_of
 from themis.memory.runner import AgentPool, Session
 from themis.runs.lifecycle import Driver, OpenRun
@@ -98,6 +99,8 @@ class MemoryDriver(Driver):
 
     def close(self) -> None:
         self._agents.close()
+        if isinstance(self._setup.judge, ChatModel):
+            self._setup.judge.close()
 
     def find_drift(self, storage: ExperimentStorage) -> list[str]:
         differences = diff_identity(storage.reader(self._setup.run_id).identity, identity(self._setup))

@@ -48,6 +48,8 @@ class ImportedAgent:
     run_id: str
     agent: str
     tests: int = 0
+    # Tests that are defined, but have no result that can be read.
+    without_result: list[str] = field(default_factory=list)
     turns: int = 0
     hand_edited: int = 0
     # Tests whose tokens and characters, counted in the log, are those published; and how many could be counted.
@@ -142,10 +144,12 @@ def _import_agent(
     if not agent.tests:
         nothing = Broken(agent.name, "holds no result that can be read; nothing was imported")
         return ImportedAgent(_make_run_id(run.name, agent.name), agent.name, broken=[*broken, nothing])
+    have_results = {test.test_id for test in agent.tests}
+    lacking = [test_id for test_id in run.definitions if test_id not in have_results]
     if (same := earlier.get((folder, agent.sha256))) is not None:
-        return ImportedAgent(same, agent.name, len(agent.tests), already=True, broken=broken)
+        return ImportedAgent(same, agent.name, len(agent.tests), lacking, already=True, broken=broken)
     run_id, benchmark = _choose_run_id(run, agent, storage)
-    done = ImportedAgent(run_id, agent.name, broken=broken)
+    done = ImportedAgent(run_id, agent.name, without_result=lacking, broken=broken)
     if storage.run_exists(run_id):
         if storage.get_run(run_id).status is RunStatus.COMPLETED:
             done.already, done.tests = True, len(agent.tests)

@@ -7,12 +7,14 @@ one asks.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from themis.memory.actions import Ask, Say, Wait
 from themis.memory.agents.perfect import Perfect
 from themis.memory.definitions import Defined
+from themis.memory.examples import TestExample
 from themis.memory.filler import Filler
 from themis.memory.planning import play_alone
 from themis.memory.rehearsal import rehearse
@@ -26,6 +28,9 @@ our please say she should so tell than that the their them then there these they
 where which who whom whose why will with word would you your
 """
 _SILENT = frozenset(_SILENT_WORDS.split())
+# Fewer may differ between two questions that ask the same.
+_WEIGHTLESS = frozenset(("a", "an", "i", "me", "my", "please", "the"))
+_ALIKE = {"which": "what", "whats": "what is", "are": "is", "am": "is", "were": "was", "does": "do", "has": "have"}
 
 
 @dataclass(frozen=True)
@@ -138,9 +143,9 @@ def find_clashes(
 ) -> list[Clash]:
     """Pairs of tests of which one tells what could answer the other, by their words; one for each pair and question.
 
-    A statement could answer a question if it has all words of the question that the question's own needles have. It does
-    no harm where both tests never run at the same time and either what was told is to be forgotten once its test has ended,
-    or a later statement replaces an earlier one.
+    A statement could answer a question if it has all words of the question that the question's own needles have, or if
+    what it was told for is the same question with another answer. It does no harm where both tests never run at the same
+    time and either what was told is to be forgotten once its test has ended, or a later statement replaces an earlier one.
 
     Args:
         defined: The tests of one conversation.
@@ -160,13 +165,21 @@ def find_clashes(
         one.example.test_id: [said for said, _ in play_alone(one.example, len) if not isinstance(said, Wait)]
         for one in defined
     }
-    told: dict[str, list[tuple[Defined, str, frozenset[str]]]] = {}
+    told: dict[str, list[_Statement]] = {}
+    asked: dict[str, list[tuple[Defined, Ask, str]]] = {}
     for one in defined:
-        for line in spoken[one.example.test_id]:
-            if isinstance(line, Say):
+        lines = spoken[one.example.test_id]
+        told_for: dict[str, set[str]] = {line.text: set() for line in lines}
+        for place, line in enumerate(lines):
+            if isinstance(line, Ask):
+                for needed in _needed(line, lines, place):
+                    told_for[needed.text].update(_asked_words(line))
+                if (needle := _last_needle(one.example, line, lines, place)) is not None:
+                    asked.setdefault(_to_question(line.text), []).append((one, line, needle))
+            else:
                 words = frozenset(_content_words(line.text))
                 for word in sorted(words):
-                    told.setdefault(word, []).append((one, line.text, words))
+                    told.setdefault(word, []).append(_Statement(one, line.text, words, told_for[line.text]))
     apart = {kind: set(others) for kind, others in conflicts.items()}
     clashes = []
     for one in defined:
@@ -174,28 +187,70 @@ def find_clashes(
         for place, line in enumerate(lines):
             if isinstance(line, Say):
                 continue
-            about = _about(line, lines, place)
+            about = _about(line, _needed(line, lines, place))
+            if not about.suffices and _last_needle(one.example, line, lines, place) is None:
+                continue
+            about_it = min((told.get(word, []) for word in sorted(about.words)), key=len, default=[])
+            found = [(said.test, said.text) for said in about_it if said.could_answer(one, about)]
+            same = asked.get(_to_question(line.text), ())
+            if any(question is line for _, question, _ in same):
+                found += [(other, needle) for other, question, needle in same if question.ideal != line.ideal]
             seen = set()
-            for other, statement, words in min((told.get(word, []) for word in sorted(about)), key=len, default=[]):
+            for other, statement in found:
                 other_id = other.example.test_id
                 if other is one or other_id in seen or (one.kind in settled and other.kind in settled):
                     continue
-                if about <= words and not _is_harmless(one, other, apart):
+                if not _is_harmless(one, other, apart):
                     seen.add(other_id)
                     clashes.append(Clash(one.example.test_id, line.text, other_id, statement))
     return clashes
 
 
-def _about(question: Ask, lines: Sequence[Say | Ask], place: int) -> frozenset[str]:
-    """The words by which a question is tied to its needles; none where they could tie it to anything."""
-    asked = frozenset(_content_words(question.text.partition("?")[0]))
+class _About(NamedTuple):
+    words: frozenset[str]
+    # One word of several says too little, unless another test of the same kind asks of it, too.
+    suffices: bool
+
+
+class _Statement(NamedTuple):
+    test: Defined
+    text: str
+    words: frozenset[str]
+    # Those of the questions that it is told for.
+    told_for: Set[str]
+
+    def could_answer(self, asking: Defined, about: _About) -> bool:
+        alike = about.suffices or (self.test.kind == asking.kind and about.words <= self.told_for)
+        return alike and about.words <= self.words
+
+
+def _last_needle(example: TestExample, question: Ask, lines: Sequence[Say | Ask], place: int) -> str | None:
+    """What was told last for a question; None where the question stands for no answer that is known before it is asked."""
+    if question.ideal is None or example.is_temporal or example.uses_callback:
+        return None
+    return next((line.text for line in reversed(_needed(question, lines, place)) if isinstance(line, Say)), None)
+
+
+def _needed(question: Ask, lines: Sequence[Say | Ask], place: int) -> list[Say | Ask]:
     if question.needs is None:
-        needed: list[Say | Ask] = [line for line in lines[:place] if isinstance(line, Say)]
-    else:
-        needed = [lines[number] for number in question.needs]
+        return [line for line in lines[:place] if isinstance(line, Say)]
+    return [lines[number] for number in question.needs]
+
+
+def _to_question(text: str) -> str:
+    """What a question asks, however it is written: `Which colour is the car?` as `What colour is my car?`."""
+    return " ".join(_ALIKE.get(word, word) for word in split_words(text) if word not in _WEIGHTLESS)
+
+
+def _about(question: Ask, needed: Sequence[Say | Ask]) -> _About:
+    """The words by which a question is tied to its needles."""
+    asked = _asked_words(question)
     tied = asked & frozenset(word for line in needed for word in _content_words(line.text))
-    # One word of several says too little.
-    return tied if len(tied) > 1 or tied == asked else frozenset()
+    return _About(tied, suffices=len(tied) > 1 or tied == asked)
+
+
+def _asked_words(question: Ask) -> frozenset[str]:
+    return frozenset(_content_words(question.text.partition("?")[0]))
 
 
 def _content_words(text: str) -> Iterator[str]:

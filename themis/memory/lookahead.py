@@ -14,14 +14,13 @@ from heapq import heappop, heappush
 from itertools import chain
 from typing import Generic, TypeVar
 
+from themis.config.schema import LEAST_FILLER_TOKENS
 from themis.memory.actions import Script, Wait
 
 # Of a span: what a test that waits for a place in it leaves to the messages of others.
 _LEEWAY_SHARE = 0.08
 # Of a span: what is kept back for messages that become longer than estimated.
 _RESERVE_SHARE = 0.02
-# Every filler can make up so many tokens; whoever waits for fewer waits for as many.
-_LEAST_FILLER_TOKENS = 60
 
 T = TypeVar("T")
 
@@ -42,7 +41,7 @@ class Tempo:
 
     def share_filler(self, tokens: int) -> tuple[int, int]:
         """How many fillers a wait for so many tokens takes, and how many tokens they have together."""
-        tokens = max(tokens, min(_LEAST_FILLER_TOKENS, self.max_message_tokens))
+        tokens = max(tokens, min(LEAST_FILLER_TOKENS, self.max_message_tokens))
         return -(-tokens // self.max_message_tokens), tokens
 
 
@@ -123,7 +122,7 @@ class Planned:
             tokens, messages = rests[-1]
             rests.append((tokens + waited + sum(stretch.tokens), messages + len(stretch.tokens)))
             wait = stretch.wait.in_tokens(self.span_tokens)
-            waited = max(wait.tokens, _LEAST_FILLER_TOKENS) if wait.tokens else 0
+            waited = max(wait.tokens, LEAST_FILLER_TOKENS) if wait.tokens else 0
         return rests[::-1]
 
 

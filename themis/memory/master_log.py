@@ -18,7 +18,7 @@ from themis.memory.actions import Line, Message
 from themis.memory.examples import Definition
 from themis.memory.tape import FILL_KINDS, EventBody, StoredEvent
 from themis.memory.tape import read_events as read_stored
-from themis.storage.runs import Turn
+from themis.storage.runs import Turn, is_storable
 
 
 class Code(IntEnum):
@@ -146,7 +146,10 @@ def _parse_event(line: str) -> Event:
     if code == Code.WAIT:
         data |= {"tokens": int(data.get("tokens") or 0), "time": float(data.get("time") or 0)}
         moment + timedelta(seconds=data["time"])  # or the wait ends at no moment there is
-    return Event(Code(code), moment, str(content.get("test_id") or ""), data)
+    test_id = str(content.get("test_id") or "")
+    if not is_storable(test_id):
+        raise ValueError(f"test_id {test_id[:80]!r} holds a NUL or half a character, which no database can store")
+    return Event(Code(code), moment, test_id, data)
 
 
 def from_master_log(lines: Iterable[str]) -> list[Turn]:

@@ -24,6 +24,7 @@ from themis.core.codec import canonical_json, to_plain
 from themis.exceptions import ConfigurationError, DatasetError
 from themis.memory.examples import Definition
 from themis.memory.master_log import Event, read_events
+from themis.storage.runs import is_storable
 
 T = TypeVar("T")
 # So many folders below the one that is named, benchmarks are looked for.
@@ -124,6 +125,7 @@ def read_run(path: Path, limits: ReadLimits) -> RunFolder:
         content = _read_object(file, path, broken)
         if content is not None:
             try:
+                _require_name(file)
                 definition = _parse_definition(content)
             except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
                 broken.append(Broken(file.relative_to(path).as_posix(), str(error)))
@@ -193,6 +195,12 @@ def _parse_definition(content: Definition) -> Definition:
     return definition
 
 
+def _require_name(file: Path) -> None:
+    """Tests are called as their files are, which may have been unpacked from another system's letters."""
+    if not is_storable(f"{file.parent.name}/{file.name}"):
+        raise ValueError("its name is not UTF-8, and no database can store it; rename the file, or its folder")
+
+
 def _require_list(value: object, kind: type[T], name: str) -> list[T]:
     if not isinstance(value, list) or not all(isinstance(entry, kind) for entry in value):
         raise ValueError(f"its {name} is no list of {kind.__name__}")
@@ -230,8 +238,8 @@ def read_agent(folder: Path, limits: ReadLimits, definitions: Mapping[str, Defin
         where = file.relative_to(folder).as_posix()
         try:
             test = _parse_result(file, content, definitions)
-        except (KeyError, TypeError, ValueError) as error:
-            agent.broken.append(Broken(where, f"{type(error).__name__}: {error}"))
+        except (TypeError, ValueError) as error:
+            agent.broken.append(Broken(where, str(error)))
             continue
         if test.test_id in seen:
             agent.broken.append(Broken(where, f"is another result of {test.test_id!r}; the first one is imported"))
@@ -306,6 +314,7 @@ def _read_object(
 
 
 def _parse_result(file: Path, content: Definition, definitions: Mapping[str, Definition]) -> PublishedTest:
+    _require_name(file)
     dataset, example_id = file.parent.name, file.stem.rpartition("_")[0] or file.stem
     if "score" not in content:
         raise ValueError("is no result: it has no score")
@@ -341,8 +350,13 @@ def _parse_result(file: Path, content: Definition, definitions: Mapping[str, Def
 
 
 def _to_number(value: object) -> float:
-    """The number; NaN for what is none."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    """The number; NaN for what is none, also for a whole number that is larger than any float."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def _to_count(value: object) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -42,6 +43,10 @@ def content(data: bytes) -> Callable[[Path], None]:
     return lambda file: file.write_bytes(data) and None
 
 
+def named(name: bytes) -> Callable[[Path], None]:
+    return lambda file: file.rename(file.with_name(os.fsdecode(name))) and None
+
+
 # The file, what is done to it, how many of the two tests are left, and where the damage is said to be.
 DAMAGES: dict[str, tuple[str, Callable[[Path], None], int, str]] = {
     "a file that is cut off": (RESULT, content(b'{"score": 1, "max_'), 1, "Colours/0_0.json"),
@@ -53,6 +58,10 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], None], int, str]] = {
     "no score": (RESULT, lambda file: file.write_text('{"reasoning": []}') and None, 1, "Colours/0_0.json"),
     "a score beyond its range": (RESULT, field("score", 7), 2, "Colours/0_0.json"),
     "a negative score": (RESULT, field("score", -1), 2, "Colours/0_0.json"),
+    "a score of hundreds of digits": (RESULT, field("score", 10**400), 2, "Colours/0_0.json"),
+    "a maximum of hundreds of digits": (RESULT, field("max_score", 10**400), 2, "Colours/0_0.json"),
+    "tokens of hundreds of digits": (RESULT, field("tokens", 10**400), 1, "Colours/0_0.json"),
+    "a wait of hundreds of digits": (DEFINITION, field("waits", [{"tokens": 10**400}]), 2, "definitions/Colours/0.def.json"),
     "a score that is no number": (RESULT, field("score", float("nan")), 2, "Colours/0_0.json"),
     "a maximum without end": (RESULT, field("max_score", float("inf")), 2, "Colours/0_0.json"),
     "tokens that are no number": (RESULT, field("tokens", "many"), 1, "Colours/0_0.json"),
@@ -71,6 +80,9 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], None], int, str]] = {
     "an event of no time": (LOG, event(6, timestamp="noon"), 2, "master_log.jsonl line 7"),
     "a wait without end": (LOG, event(6, data={"tokens": 20, "time": 1e300}), 2, "master_log.jsonl line 7"),
     "a wait for nothing countable": (LOG, event(6, data={"tokens": "a few"}), 2, "master_log.jsonl line 7"),
+    "a test named by half a character": (LOG, event(6, test_id="Colours - \ud800"), 2, "master_log.jsonl line 7"),
+    "a definition in strange letters": (DEFINITION, named(b"\xff.def.json"), 2, "definitions/Colours/\udcff.def.json"),
+    "a result in strange letters": (RESULT, named(b"caf\xe9_0.json"), 1, "Colours/caf\udce9_0.json"),
     "a message that is lost": (LOG, event(4, type=7), 2, "master_log.jsonl line 6"),
 }  # fmt: skip
 

@@ -194,6 +194,16 @@ def test_an_exported_run_is_imported_as_it_was(storage: ExperimentStorage, tmp_p
     assert result["full_log"][0] == result["task_log"][0]
 
 
+def test_a_defined_test_without_a_result_is_said_to_have_none(tmp_path: Path) -> None:
+    folder, store = write_folder(tmp_path / "tiny"), str(tmp_path / "store")
+    (folder / "results/Some Agent/Colours/0_0.json").unlink()
+
+    outcome = CliRunner().invoke(themis, ["memory", "import", str(folder), "--storage", store], catch_exceptions=False)
+
+    assert outcome.exit_code == 0
+    assert "defined, but without a result: Colours - 0\n" in outcome.output
+
+
 def test_the_commands_import_report_and_export(tmp_path: Path) -> None:
     folder, store = write_folder(tmp_path / "tiny"), str(tmp_path / "store")
 

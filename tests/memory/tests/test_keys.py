@@ -73,6 +73,43 @@ def test_two_tests_that_tell_of_the_same_thing_are_named_with_what_they_say():
     assert "In which locker is my spare key?" in first.sentence
 
 
+def say_and_ask(*pairs: tuple[str, str, str]) -> list[Defined]:
+    """A test for each statement, question and answer."""
+    tests = [
+        TestExample(dataset=Locker(), example_id=str(number), script=[said, asked], expected_responses=[answer])
+        for number, (said, asked, answer) in enumerate(pairs)
+    ]
+    return [Defined("Locker", test) for test in tests]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (("I was born in Leeds.", "Where was I born?", "Leeds"), ("My birthplace is Cork.", "Where was I born?", "Cork")),
+        (("The car is red.", "Which colour is the car?", "red"), ("I drive a blue one.", "What colour is my car?", "blue")),
+        (("犬はレックス。", "私の犬の名前は何ですか?", "レックス"), ("犬はベラ。", "私の犬の名前は何ですか?", "ベラ")),
+        (("My dog is Rex.", "How do I call my dog?", "Rex"), ("Our dog is Bella.", "What's the dog called?", "Bella")),
+    ],
+    ids=["by other words", "asked in other words", "without spaces", "of one thing that both ask of"],
+)  # fmt: skip
+def test_two_tests_that_ask_the_same_and_expect_another_answer_clash(pairs):
+    assert [clash.other_id for clash in find_clashes(say_and_ask(*pairs), {})] == ["Locker - 1", "Locker - 0"]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (("I was born in Leeds.", "Where was I born?", "Leeds"), ("I came to the world in 1980.", "When was I born?", "1980")),
+        (("I was born in Leeds.", "Where was I born?", "Leeds"), ("My birthplace is Leeds.", "Where was I born?", "Leeds")),
+        (("Ann's dog is Rex.", "How does Ann call her dog?", "Rex"), ("Bob's dog is Ben.", "How does Bob call his dog?", "Ben")),
+        (("Ann is a vet.", "What does Ann do all day?", "vet"), ("Bob is a nurse.", "What does Bob do all day?", "nurse")),
+    ],
+    ids=["something else is asked", "the answer is the same", "things of their own", "people of their own"],
+)  # fmt: skip
+def test_questions_that_only_look_alike_do_not_clash(pairs):
+    assert find_clashes(say_and_ask(*pairs), {}) == []
+
+
 def test_tests_about_people_of_their_own_do_not_clash():
     assert find_clashes(define(Locker, owners=("Agnes", "Bogdan")), {"Locker": ["Locker"]}) == []
 

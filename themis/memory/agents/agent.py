@@ -9,9 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from themis.core.tokens import DEFAULT_TOKENIZER
+from themis.exceptions import ConfigurationError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,9 @@ class Reply:
         prompt_tokens: Sent to models for it.
         completion_tokens: Received from them.
         calls: Of models.
+
+    Raises:
+        ConfigurationError: The cost is no sum of money, or something else no count: the run adds them up.
     """
 
     text: str
@@ -42,6 +46,28 @@ class Reply:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
+
+    def __post_init__(self) -> None:
+        if self.cost_usd is not None and not is_cost(self.cost_usd):
+            raise ConfigurationError(
+                f"cost_usd of a Reply is a number of at least 0, or None where it is not known, not {self.cost_usd!r:.40}"
+            )
+        for name in ("prompt_tokens", "completion_tokens", "calls"):
+            if not is_count(value := getattr(self, name)):
+                raise ConfigurationError(f"{name} of a Reply is a whole number of at least 0, not {value!r:.40}")
+
+
+def is_cost(value: object) -> TypeGuard[float]:
+    """Whether it can be a sum of dollars that others are added to."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_USD
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether it can be a number of tokens or calls that others are added to."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+_MOST_USD = 1e15
 
 
 class Agent(ABC):

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import math
 import ssl
 import time
 from abc import abstractmethod
@@ -27,7 +26,7 @@ from urllib.parse import urlsplit
 
 from themis.core.redaction import Redactor, redact_options, redact_text
 from themis.exceptions import ConfigurationError, ProviderCallError
-from themis.memory.agents.agent import Agent, AgentSettings, Reply
+from themis.memory.agents.agent import Agent, AgentSettings, Reply, is_cost, is_count
 
 # Of an answer that is shown: so much is searched for secrets, of which half a one would be known to nobody.
 LONGEST_READ = 16_384
@@ -192,12 +191,10 @@ class HttpAgent(JsonAgent):
 
 def _read_count(answer: Answer, name: str) -> int:
     value = answer.get(name, 0)
-    return value if isinstance(value, int) and value >= 0 else 0
+    return value if is_count(value) else 0
 
 
 def _read_cost(answer: Answer, *, is_free: bool) -> float | None:
     """The `cost_usd` of an answer; None where it says nothing that can be a sum of money."""
     cost = answer.get("cost_usd", 0.0 if is_free else None)
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or not math.isfinite(cost) or cost < 0:
-        return None
-    return float(cost)
+    return float(cost) if is_cost(cost) else None
