@@ -245,6 +245,15 @@ class Impatient(Observer):
         os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.fixture
+def heeds_interrupts():
+    """What runs in the background of a shell is told to ignore them, and so are the tests in it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_one_more_signal_while_the_report_is_made_hides_neither_the_status_nor_how_to_go_on(here):
     presses = [signal.SIGINT]
 
