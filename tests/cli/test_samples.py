@@ -160,17 +160,20 @@ def forget() -> None:
     """Returns nothing."""
 
 
-def test_a_word_without_end_fills_no_more_lines_than_other_texts_and_keeps_its_place(call, tmp_path):
-    rows = [{"id": "q", "question": "?", "answer": "w" * 1_000}]
+def ask_with_a_silent_tool(storage: Path, *, answer: str) -> None:
     themis.evaluate(
-        rows,
+        [{"id": "q", "question": "?", "answer": answer}],
         model=answer_with_a_silent_tool,
         prompt="{question}",
         tools=[forget],
         run_id="r",
-        storage=tmp_path,
+        storage=storage,
         progress=False,
     )
+
+
+def test_a_word_without_end_fills_no_more_lines_than_other_texts_and_keeps_its_place(call, tmp_path):
+    ask_with_a_silent_tool(tmp_path, answer="w" * 1_000)
     shown = call("show", "r", "--sample", "q", "--storage", str(tmp_path)).out
     whole = call("show", "r", "--sample", "q", "--full", "--storage", str(tmp_path)).out
 
@@ -181,15 +184,6 @@ def test_a_word_without_end_fills_no_more_lines_than_other_texts_and_keeps_its_p
 
 
 def test_a_tool_that_returned_nothing_says_so(call, tmp_path):
-    rows = [{"id": "q", "question": "?", "answer": "4"}]
-    themis.evaluate(
-        rows,
-        model=answer_with_a_silent_tool,
-        prompt="{question}",
-        tools=[forget],
-        run_id="r",
-        storage=tmp_path,
-        progress=False,
-    )
+    ask_with_a_silent_tool(tmp_path, answer="4")
 
     assert "-> (nothing)" in call("show", "r", "--sample", "q", "--storage", str(tmp_path)).out

@@ -204,11 +204,4 @@ def _add_turn(page: _Page, turn: Turn, depth: int) -> None:
 def _add_call(page: _Page, call: ShownCall, depth: int) -> None:
     shortened = ShownCall(call.name, shorten_data(call.arguments), call.invalid)
     page.add(f"calls {shortened.written}", depth, _RESULT_LINES)
-    if call.result is None:
-        page.add("-> no result", depth + 1)
-    else:
-        page.add(
-            f"-> {'failed: ' if call.result.is_error else ''}{call.result.text or '(nothing)'}",
-            depth + 1,
-            _RESULT_LINES,
-        )
+    page.add(f"-> {call.outcome}", depth + 1, _RESULT_LINES)

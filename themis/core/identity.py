@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from themis.core.codec import canonical_json, digest
 from themis.core.source import (
+    DEFINITIONS,
     Function,
     Import,
     Origin,
@@ -443,7 +444,7 @@ class _Reach:
         source, node = _source_of_class(kind)
         shell = ""
         if source is not None and node is not None:
-            statements = [one for one in node.body if not isinstance(one, (*_DEFINITIONS, ast.Expr, ast.Pass))]
+            statements = [one for one in node.body if not isinstance(one, (*DEFINITIONS, ast.Expr, ast.Pass))]
             shell = "".join(map(source.says, [*node.decorator_list, *node.bases, *node.keywords, *statements]))
             if origin is Origin.THEMIS:
                 self._define_by(statements, source, vars(sys.modules[kind.__module__]), set())
@@ -484,7 +485,6 @@ class _Reach:
 
 # --- where code stands ----------------------------------------------------------------------------------------------------
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _CODE_MEMBERS = (
     *(FunctionType, staticmethod, classmethod, property, functools.cached_property, type),
     *(type(functools.lru_cache(repr)), functools.partialmethod),

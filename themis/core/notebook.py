@@ -176,7 +176,7 @@ def _texts_of(turn: Turn) -> list[str]:
 def _format_call(call: ShownCall) -> str:
     if call.result is None:
         return f"calls {call.written}"
-    return f"calls {call.written}\n-> {'failed: ' if call.result.is_error else ''}{call.result.text or '(nothing)'}"
+    return f"calls {call.written}\n-> {call.outcome}"
 
 
 def _sum_metrics(attempts: Iterable[GenerationRecord], *names: str) -> float:

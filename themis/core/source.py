@@ -43,6 +43,11 @@ Path: TypeAlias = tuple[str, ...]
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+_JUMPS = (ast.Break, ast.Continue)
+# Where a statement has others below it.
+_BELOW = ("body", "orelse", "handlers", "finalbody", "cases")
+_Node = TypeVar("_Node", bound=ast.AST)
 _NO_MEANING = frozenset({"ctx", "type_comment", "kind", "type_ignores"})
 # How the containers of the standard library are changed in place.
 _MUTATORS = frozenset({
@@ -244,7 +249,7 @@ def _end(node: ast.expr) -> tuple[int, int]:
 
 def _statements_of(node: ast.AST) -> Iterator[ast.stmt]:
     """The statements directly below one, also in its branches."""
-    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+    for name in _BELOW:
         below = getattr(node, name, None)
         for child in below if isinstance(below, list) else ():
             if isinstance(child, ast.stmt):
@@ -258,14 +263,14 @@ def _bindings(body: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
     found: dict[str, list[ast.stmt]] = {}
     waiting = list(body)
     for node in waiting:
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+        if not isinstance(node, (*DEFINITIONS, ast.Import, ast.ImportFrom)):
             for name in {path[0] for path in find_uses(node).writes}:
                 found.setdefault(name, []).append(_cut_out(node, name))
     while waiting:
         node = waiting.pop(0)
         for name in _names_bound(node):
             found.setdefault(name, []).append(node)  # after those that fill it: the last one says where it is from
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        if not isinstance(node, DEFINITIONS):
             waiting[:0] = _statements_of(node)
     return found
 
@@ -276,11 +281,11 @@ def _cut_out(node: ast.stmt, name: str) -> ast.stmt:
     What a loop of a script does besides filling a list, such as the evaluations that it makes, is not what the list is made of.
     """
     parts = list(_parts_of(node, set()))
-    needed, known = {name}, set[str]()
-    while needed != known:
-        known = set(needed)
-        needed |= {read for part, bound, reads in parts if bound & needed or isinstance(part, _JUMPS) for read in reads}
-    kept = {id(part) for part, bound, _ in parts if bound & needed or isinstance(part, _JUMPS)}
+    needed, kept = {name}, set[int]()
+    while found := [one for one in parts if id(one[0]) not in kept and (one[1] & needed or isinstance(one[0], _JUMPS))]:
+        for part, _, reads in found:
+            kept.add(id(part))
+            needed |= reads
     return _without_others(node, kept)
 
 
@@ -293,7 +298,7 @@ def _parts_of(node: ast.AST, around: set[str]) -> Iterator[tuple[ast.stmt, set[s
     elif isinstance(node, ast.stmt):
         uses = find_uses(node)
         bound = {path[0] for path in uses.writes | uses.assigns} | {*_names_bound(node)}
-        bound |= {node.name} if isinstance(node, _DEFINITIONS) else set()
+        bound |= {node.name} if isinstance(node, DEFINITIONS) else set()
         yield node, bound, around | {path[0] for path in uses.reads}
 
 
@@ -302,22 +307,17 @@ def _without_others(node: _Node, kept: set[int]) -> _Node:
     if not _has_statements(node):
         return node
     cut = copy.copy(node)
-    for field_name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        below = getattr(node, field_name, None)
+    for name in _BELOW:
+        below = getattr(node, name, None)
         if isinstance(below, list):
             left = [_without_others(child, kept) for child in below]
-            setattr(cut, field_name, [child for child in left if id(child) in kept or _has_statements(child)])
+            setattr(cut, name, [child for child in left if id(child) in kept or _has_statements(child)])
     return cut
 
 
 def _has_statements(node: ast.AST) -> bool:
     """Whether it is a loop, a condition and the like, with something in it; what is defined is one statement."""
-    return not isinstance(node, _DEFINITIONS) and next(_statements_of(node), None) is not None
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_JUMPS = (ast.Break, ast.Continue)
-_Node = TypeVar("_Node", bound=ast.AST)
+    return not isinstance(node, DEFINITIONS) and next(_statements_of(node), None) is not None
 
 
 def _names_bound(node: ast.stmt) -> Iterator[str]:

@@ -118,6 +118,17 @@ class ShownCall:
         )
         return f"{self.name}({', '.join(given)})"
 
+    @property
+    def outcome(self) -> str:
+        """What the tool returned, as plain text.
+
+        >>> ShownCall("add", {"a": 2}).outcome
+        'no result'
+        """
+        if self.result is None:
+            return "no result"
+        return f"{'failed: ' if self.result.is_error else ''}{self.result.text or '(nothing)'}"
+
 
 @dataclass(frozen=True)
 class Turn:
